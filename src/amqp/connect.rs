@@ -1,0 +1,202 @@
+//! Connections: opened within a limit, from a list of endpoints, closed within a limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapin::types::ShortString;
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::{Channel, ConnectionProperties};
+use rustls_platform_verifier::ConfigVerifierExt as _;
+use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
+
+use crate::amqp::failure::explain;
+use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
+use crate::broker::BrokerFacts;
+use crate::endpoint::{Endpoint, Transport};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long a polite goodbye may take before it is left.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// An open AMQP connection.
+pub struct Connection {
+    inner: lapin::Connection,
+    endpoint: Endpoint,
+    facts: BrokerFacts,
+    limit: Duration,
+}
+
+impl Connection {
+    /// Connects to the first endpoint that works. `limit` bounds each step: the
+    /// TCP and TLS handshake, the greeting, the login, and every later request.
+    ///
+    /// # Errors
+    /// That of the only endpoint, or of the last one with the others named.
+    pub async fn open(endpoints: &[Endpoint], name: &str, limit: Duration) -> Result<Self> {
+        let mut failures: Vec<Error> = Vec::new();
+        for endpoint in endpoints {
+            match Self::open_one(endpoint, name, limit).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => {
+                    tracing::info!(%endpoint, error = error.message(), "cannot connect");
+                    failures.push(error);
+                }
+            }
+        }
+        let last = failures.pop().unwrap_or_else(|| {
+            Error::new(ErrorKind::Configuration, "no AMQP URL is given").hint("set --url or MQ_URL")
+        });
+        if failures.is_empty() {
+            return Err(last);
+        }
+        let others: Vec<&str> = failures.iter().map(Error::message).collect();
+        Err(last.hint(format!(
+            "the other URLs did not work either:\n{}",
+            others.join("\n")
+        )))
+    }
+
+    async fn open_one(endpoint: &Endpoint, name: &str, limit: Duration) -> Result<Self> {
+        let doing = format!("connect to {endpoint}");
+        let tls = match endpoint.transport {
+            Transport::Plain => None,
+            Transport::Tls => Some(Arc::new(tls_config()?)),
+        };
+        let greeting = Greeting::default();
+        let heard = greeting.clone();
+        let target = endpoint.clone();
+        let connecting = lapin::Connection::connector(
+            uri(endpoint),
+            runtime(),
+            async move |_, _| {
+                Socket::open(&target, tls.clone(), heard.clone(), limit)
+                    .await
+                    .map(as_lapin_stream)
+                    .map_err(lapin::Error::from)
+            },
+            ConnectionProperties::default().with_connection_name(name.into()),
+        );
+        // Socket ends its own waits; this bounds what lapin waits for after the greeting.
+        let connected = timeout(limit.saturating_mul(3), connecting).await;
+        let inner = match connected {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => {
+                let mut error = explain(&error, &doing);
+                if let Some(stranger) = greeting.stranger() {
+                    error = Error::new(ErrorKind::Unavailable, stranger)
+                        .hint("check the port in the URL: brokers listen for AMQP on 5672 and for AMQP over TLS on 5671")
+                        .during(&doing);
+                }
+                return Err(error);
+            }
+            Err(_) => {
+                return Err(Error::new(
+                    ErrorKind::Unavailable,
+                    format!("{doing}: the broker greeted but did not finish the login in time"),
+                )
+                .hint("it may be overloaded or stopping; run this again"));
+            }
+        };
+        let facts = greeting.facts().unwrap_or_else(|| BrokerFacts::new("", ""));
+        tracing::debug!(%endpoint, broker = %facts, "connected");
+        Ok(Self {
+            inner,
+            endpoint: endpoint.clone(),
+            facts,
+            limit,
+        })
+    }
+
+    /// What kind of broker it is.
+    #[must_use]
+    pub const fn facts(&self) -> &BrokerFacts {
+        &self.facts
+    }
+
+    /// Which endpoint it is connected to.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Says goodbye and waits for the answer, so that everything sent before
+    /// has reached the broker. Gives up after two seconds: a connection blocked
+    /// by an alarm never answers.
+    pub async fn close(self) {
+        let closing = self.inner.close(200, ShortString::from("bye"));
+        if timeout(CLOSE_LIMIT, closing).await.is_err() {
+            tracing::debug!("the broker did not answer our goodbye");
+        }
+    }
+
+    pub(super) async fn channel(&self) -> Result<Channel> {
+        self.within("open a channel", self.inner.create_channel())
+            .await
+    }
+
+    /// Whether the broker has stopped reading from this connection (alarm).
+    pub(super) fn is_blocked(&self) -> bool {
+        self.inner.status().blocked()
+    }
+
+    /// Runs one request within the limit; `doing` words its error.
+    pub(super) async fn within<T>(
+        &self,
+        doing: &str,
+        request: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T> {
+        match timeout(self.limit, request).await {
+            Ok(answer) => answer.map_err(|error| explain(&error, doing)),
+            Err(_) => Err(self.timed_out(doing)),
+        }
+    }
+
+    pub(super) fn timed_out(&self, doing: &str) -> Error {
+        let error = Error::new(
+            ErrorKind::TimedOut,
+            format!("{doing}: no answer from {} in time", self.endpoint),
+        );
+        if self.is_blocked() {
+            error.hint("the broker blocks publishers: a memory or disk alarm is on; see `rabbitmqctl list_alarms`")
+        } else {
+            error.hint("the broker may be overloaded; run this again, or give it longer with --timeout")
+        }
+    }
+
+    pub(super) const fn limit(&self) -> Duration {
+        self.limit
+    }
+}
+
+fn uri(endpoint: &Endpoint) -> AMQPUri {
+    AMQPUri {
+        scheme: match endpoint.transport {
+            Transport::Plain => AMQPScheme::AMQP,
+            Transport::Tls => AMQPScheme::AMQPS,
+        },
+        authority: AMQPAuthority {
+            userinfo: AMQPUserInfo {
+                username: endpoint.user.clone(),
+                password: endpoint.password.reveal().to_owned(),
+            },
+            host: endpoint.host.clone(),
+            port: endpoint.port,
+        },
+        vhost: endpoint.vhost.as_str().to_owned(),
+        query: AMQPQueryString {
+            heartbeat: Some(endpoint.heartbeat),
+            ..AMQPQueryString::default()
+        },
+    }
+}
+
+fn tls_config() -> Result<ClientConfig> {
+    ClientConfig::with_platform_verifier().map_err(|error| {
+        Error::new(
+            ErrorKind::Configuration,
+            format!("cannot use the system's certificate store: {error}"),
+        )
+        .hint("install the package ca-certificates, or point SSL_CERT_FILE at a bundle")
+    })
+}

@@ -1,0 +1,104 @@
+//! `mq publish`.
+
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+
+use crate::cli::global::duration;
+
+/// Publish a message; done only when it is confirmed and in a queue.
+///
+/// Every message is sent persistent, mandatory and with publisher confirms. A
+/// broker also confirms what no queue takes, so a confirm alone is not enough:
+/// exit code 0 means confirmed *and* routed.
+#[derive(Clone, Debug, Args)]
+#[command(
+    group = ArgGroup::new("target").required(true).multiple(true).args(["exchange", "queue"]),
+    after_long_help = "Examples:
+  mq publish -e orders.exchange -k order.created '{\"order_id\":1001}'
+  mq publish -q orders.queue @order.json --content-type application/json
+  gzip -c big.json | mq publish -e logs -k all --content-encoding gzip
+
+Exit codes: 0 confirmed and routed; 67 reached no queue; 75 refused (nack) or no confirm in time;
+65 no such exchange, or the message is too large; 77 permission refused; 69 broker unavailable."
+)]
+pub struct PublishArgs {
+    /// The body: text, @FILE for a file's bytes, or - for standard input
+    ///
+    /// Left out, the body is read from standard input. For a text that begins
+    /// with @ use standard input.
+    #[arg(value_name = "BODY")]
+    pub body: Option<String>,
+
+    /// Exchange to publish to
+    #[arg(short, long, value_name = "NAME", conflicts_with = "queue")]
+    pub exchange: Option<String>,
+
+    /// Routing key
+    #[arg(short, long, value_name = "KEY", default_value = "", conflicts_with = "queue")]
+    pub key: String,
+
+    /// Queue to publish to, through the default exchange
+    #[arg(short, long, value_name = "NAME")]
+    pub queue: Option<String>,
+
+    /// A header with a text value
+    #[arg(short = 'H', long = "header", value_name = "NAME=TEXT")]
+    pub headers: Vec<String>,
+
+    /// A header with a JSON value: numbers, booleans, lists and objects keep their type
+    #[arg(long = "header-json", value_name = "NAME=JSON")]
+    pub json_headers: Vec<String>,
+
+    /// MIME type of the body
+    #[arg(long, value_name = "TYPE", help_heading = "Properties")]
+    pub content_type: Option<String>,
+
+    /// MIME encoding of the body
+    #[arg(long, value_name = "ENCODING", help_heading = "Properties")]
+    pub content_encoding: Option<String>,
+
+    /// Application message id
+    #[arg(long, value_name = "ID", help_heading = "Properties")]
+    pub message_id: Option<String>,
+
+    /// Application correlation id
+    #[arg(long, value_name = "ID", help_heading = "Properties")]
+    pub correlation_id: Option<String>,
+
+    /// Where an answer goes
+    #[arg(long, value_name = "QUEUE", help_heading = "Properties")]
+    pub reply_to: Option<String>,
+
+    /// The `type` property
+    #[arg(long = "type", value_name = "TYPE", help_heading = "Properties")]
+    pub kind: Option<String>,
+
+    /// The publishing application
+    #[arg(long, value_name = "NAME", help_heading = "Properties")]
+    pub app_id: Option<String>,
+
+    /// The publishing user; the broker refuses any but the one logged in
+    #[arg(long, value_name = "USER", help_heading = "Properties")]
+    pub user_id: Option<String>,
+
+    /// Seconds since 1970
+    #[arg(long, value_name = "SECONDS", help_heading = "Properties")]
+    pub timestamp: Option<u64>,
+
+    /// Priority, 0 to 255
+    #[arg(long, value_name = "N", help_heading = "Properties")]
+    pub priority: Option<u8>,
+
+    /// Time to live of the message, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Properties")]
+    pub expiration: Option<Duration>,
+
+    /// Send it transient: a classic queue may lose it at a broker restart
+    #[arg(long, help_heading = "Properties")]
+    pub transient: bool,
+
+    /// Longest wait for the confirm
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub confirm_timeout: Duration,
+}

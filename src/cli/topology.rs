@@ -1,0 +1,62 @@
+//! `mq topology …`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Exchanges, queues and bindings from YAML files.
+#[derive(Debug, Subcommand)]
+pub enum TopologyCommand {
+    /// Make the broker have what the files declare; changes nothing twice.
+    Apply(ApplyArgs),
+    /// Check files without a broker.
+    Validate(ValidateArgs),
+}
+
+/// Topology files.
+#[derive(Clone, Debug, Args)]
+pub struct Files {
+    /// Topology files; a directory stands for its *.yaml and *.yml, `-` for standard input
+    #[arg(value_name = "FILE", required_unless_present = "file_flag")]
+    pub files: Vec<PathBuf>,
+
+    /// The same as FILE
+    #[arg(short = 'f', long = "file", value_name = "FILE", id = "file_flag")]
+    pub flagged: Vec<PathBuf>,
+}
+
+impl Files {
+    /// All of them, in the order typed.
+    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.flagged.iter().chain(&self.files)
+    }
+}
+
+/// Make the broker have what the files declare; changes nothing twice.
+///
+/// Declares over AMQP, so it works with the management plugin off. What exists
+/// otherwise than the file says is found before anything is created: then
+/// nothing is changed, and every difference is shown with its ways out.
+/// Nothing is ever deleted.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology apply topologies/orders.yaml
+  mq topology apply --vhost shop base.yaml extra/
+
+Exit codes: 0 the broker has it; 2 something is there otherwise, nothing was changed;
+3 failed after something was created (the report says what); 65 a file is wrong;
+66 a file is missing; 69 broker unavailable; 77 login or permission refused.")]
+pub struct ApplyArgs {
+    /// What to apply.
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// Check files without a broker.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Exit codes: 0 fine; 65 a file is wrong; 66 a file is missing.")]
+pub struct ValidateArgs {
+    /// What to check.
+    #[command(flatten)]
+    pub files: Files,
+}

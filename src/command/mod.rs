@@ -1,0 +1,156 @@
+//! Commands: gather, decide, do, report. One file for each.
+//!
+//! Functions here return [`anyhow::Result`]: an error that is one of ours has
+//! its exit code; any other is a bug and becomes 70.
+
+mod consume;
+mod dlq_inspect;
+mod publish;
+mod session;
+mod signals;
+mod topology_apply;
+mod topology_files;
+mod topology_validate;
+mod wait;
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, TopologyCommand};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output;
+
+use session::Session;
+
+/// Runs mq with the given command line and gives its exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let matches = match Cli::command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return not_run(&error),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return not_run(&error),
+    };
+    log_to_stderr(&cli.global);
+    match dispatch(cli) {
+        Ok(exit) => exit,
+        Err(error) => failed(&error),
+    }
+}
+
+/// Help and version are answers; everything else clap refuses is usage, and its
+/// own exit code 2 means something else here.
+fn not_run(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Done
+    }
+}
+
+fn failed(error: &anyhow::Error) -> Exit {
+    match error.downcast_ref::<Error>() {
+        Some(error) => {
+            let exit = error.kind().exit();
+            if exit != Exit::Done {
+                output::talk(&format!("mq: {}", output::printable(&error.to_string())));
+            }
+            exit
+        }
+        None => {
+            output::talk(&format!("mq: this is a bug in mq: {error:#}"));
+            Exit::Internal
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+    let session = |global: GlobalArgs| Session::new(global, &|name| environment(name));
+    match cli.command {
+        Command::Wait(args) => block_on(wait::run(&args, &session(cli.global)?)),
+        Command::Topology(TopologyCommand::Apply(args)) => {
+            block_on(topology_apply::run(&args, session(cli.global)?))
+        }
+        Command::Topology(TopologyCommand::Validate(args)) => {
+            topology_validate::run(&args, &cli.global)
+        }
+        Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
+        Command::Consume(args) => block_on(consume::run(args, &session(cli.global)?)),
+        Command::Dlq(DlqCommand::Inspect(args)) => {
+            block_on(dlq_inspect::run(&args, &session(cli.global)?))
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "mq", &mut script);
+            output::data(&String::from_utf8_lossy(&script))?;
+            Ok(Exit::Done)
+        }
+        Command::Man => {
+            output::data(&manual()?)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The manual page of mq and of every command, one after the other.
+fn manual() -> io::Result<String> {
+    let mut page = Vec::new();
+    render_manual(Cli::command(), "mq", &mut page)?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+fn render_manual(command: clap::Command, name: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    let command = command.display_name(name).name(name.to_owned());
+    clap_mangen::Man::new(command.clone()).render(page)?;
+    for inner in command.get_subcommands() {
+        if inner.get_name() != "help" {
+            render_manual(inner.clone(), &format!("{name}-{}", inner.get_name()), page)?;
+        }
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the environment is read; everything else is given what it needs"
+)]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn block_on(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(command);
+    // A read of standard input that nobody waits for any more must not hold us up.
+    runtime.shutdown_background();
+    result
+}
+
+fn log_to_stderr(global: &GlobalArgs) {
+    let level = match global.verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    // lapin logs message bodies and failures of its own that we report ourselves.
+    let filter = EnvFilter::new(format!("off,mq={level}"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .with_ansi(false);
+    match global.log_format {
+        LogFormat::Text => builder.without_time().init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}

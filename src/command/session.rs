@@ -1,0 +1,141 @@
+//! What was typed becomes what is meant: endpoints, limits, format.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where the password file is read"
+)]
+
+use std::time::Duration;
+
+use crate::amqp::Connection;
+use crate::cli::{GlobalArgs, OutputFormat};
+use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret};
+use crate::error::{Error, ErrorKind, Result};
+use crate::management::Management;
+use crate::output::{self, Format};
+use crate::topology::VhostName;
+
+/// Everything a command needs to know about its surroundings.
+#[derive(Debug)]
+pub(super) struct Session {
+    endpoints: Vec<Endpoint>,
+    management: ManagementEndpoint,
+    vhost_flag: Option<VhostName>,
+    pub(super) limit: Duration,
+    pub(super) format: Format,
+    quiet: bool,
+}
+
+impl Session {
+    /// Flags beat environment beat default; `-v` says which won.
+    pub(super) fn new(
+        global: GlobalArgs,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let given = |value: Option<String>| value.filter(|text| !text.is_empty());
+        let (url, origin) = match (given(global.url), given(environment("AMQP_URL"))) {
+            (Some(url), _) => (url, "--url or MQ_URL"),
+            (None, Some(url)) => (url, "AMQP_URL"),
+            (None, None) => (DEFAULT_URL.to_owned(), "default"),
+        };
+        let mut endpoints = Endpoint::parse_list(&url)?;
+        if let Some(path) = &global.password_file {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Error::new(
+                    ErrorKind::Configuration,
+                    format!("cannot read the password file {}: {error}", path.display()),
+                )
+                .hint("check --password-file (MQ_PASSWORD_FILE)")
+            })?;
+            let password = Secret::new(text.lines().next().unwrap_or_default());
+            for endpoint in &mut endpoints {
+                endpoint.password = password.clone();
+            }
+        }
+        let vhost_flag = global.vhost.map(VhostName::new).transpose()?;
+        if let Some(vhost) = &vhost_flag {
+            for endpoint in &mut endpoints {
+                *endpoint = endpoint.clone().on_vhost(vhost.clone());
+            }
+        }
+        let first = endpoints.first().ok_or_else(no_url)?;
+        let management = match given(global.management_url) {
+            Some(url) => ManagementEndpoint::parse(&url, first)?,
+            None => ManagementEndpoint::inferred(first)?,
+        };
+        tracing::info!(amqp = %first, from = origin, management = %management, "endpoints");
+        Ok(Self {
+            endpoints,
+            management,
+            vhost_flag,
+            limit: global.timeout,
+            format: match global.output {
+                OutputFormat::Table => Format::Table,
+                OutputFormat::Json => Format::Json,
+                OutputFormat::Jsonl => Format::JsonLines,
+            },
+            quiet: global.quiet,
+        })
+    }
+
+    /// The vhost to use: the flag's, else the URL's.
+    pub(super) fn vhost(&self) -> Result<&VhostName> {
+        Ok(&self.endpoints.first().ok_or_else(no_url)?.vhost)
+    }
+
+    /// Uses a file's vhost, unless a flag named one.
+    pub(super) fn prefer_vhost(&mut self, vhost: Option<&VhostName>) {
+        if let (Some(vhost), None) = (vhost, &self.vhost_flag) {
+            for endpoint in &mut self.endpoints {
+                *endpoint = endpoint.clone().on_vhost(vhost.clone());
+            }
+        }
+    }
+
+    /// The endpoints as they are named in messages.
+    pub(super) fn amqp_address(&self) -> String {
+        let names: Vec<String> = self.endpoints.iter().map(Endpoint::to_string).collect();
+        names.join(", ")
+    }
+
+    /// Opens an AMQP connection.
+    pub(super) async fn connect(&self, name: &str) -> Result<Connection> {
+        Connection::open(&self.endpoints, name, self.limit).await
+    }
+
+    /// The same, with another limit for each step.
+    pub(super) async fn connect_within(&self, name: &str, limit: Duration) -> Result<Connection> {
+        Connection::open(&self.endpoints, name, limit).await
+    }
+
+    /// A client for the management API.
+    pub(super) fn management(&self) -> Result<Management> {
+        Management::new(self.management.clone(), self.limit)
+    }
+
+    /// The same, with another limit for each request.
+    pub(super) fn management_within(&self, limit: Duration) -> Result<Management> {
+        Management::new(self.management.clone(), limit)
+    }
+
+    /// A success message for people: only in the table format, and not with `--quiet`.
+    pub(super) fn say(&self, text: impl FnOnce() -> String) -> Result<()> {
+        if self.quiet { Ok(()) } else { output::data(&text()) }
+    }
+
+    /// Prints a result in the format asked for.
+    pub(super) fn report(
+        &self,
+        text: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Value,
+    ) -> Result<()> {
+        match self.format {
+            Format::Table => self.say(text),
+            Format::Json => output::data(&format!("{:#}", json())),
+            Format::JsonLines => output::data(&json().to_string()),
+        }
+    }
+}
+
+fn no_url() -> Error {
+    Error::new(ErrorKind::Configuration, "no AMQP URL is given").hint("set --url or MQ_URL")
+}

@@ -1,0 +1,107 @@
+//! Topology files from disk or standard input, read and checked.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where files, standard input and the environment are read"
+)]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::{Source, render};
+use crate::error::{Error, ErrorKind, Result};
+use crate::topology::Topology;
+use crate::topologyfile;
+
+/// Reads all of them as one topology.
+pub(super) fn load<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Topology> {
+    let mut sources = Vec::new();
+    for path in paths {
+        sources.extend(read(path)?);
+    }
+    topologyfile::parse(&sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
+        let count = diagnostics.len();
+        let plural = if count == 1 { "mistake" } else { "mistakes" };
+        Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "the topology has {count} {plural}\n\n{}\n",
+                render(&diagnostics, &sources)
+            ),
+        )
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<Source>> {
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map_err(|error| unreadable("standard input", &error))?;
+        return Ok(vec![source("<stdin>".to_owned(), bytes)?]);
+    }
+    let name = path.display().to_string();
+    if !path.is_dir() {
+        let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        return Ok(vec![source(name, bytes)?]);
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| unreadable(&name, &error))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        })
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::new(
+            ErrorKind::InputMissing,
+            format!("the directory {name} holds no .yaml file"),
+        )
+        .hint("give a topology file, or a directory of them"));
+    }
+    files
+        .into_iter()
+        .map(|file| {
+            let name = file.display().to_string();
+            let bytes = std::fs::read(&file).map_err(|error| unreadable(&name, &error))?;
+            source(name, bytes)
+        })
+        .collect()
+}
+
+fn source(name: String, bytes: Vec<u8>) -> Result<Source> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { name, text }),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let line = error
+                .as_bytes()
+                .iter()
+                .take(valid)
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1;
+            Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("{name}:{line}: not UTF-8"),
+            )
+            .hint("save the file as UTF-8"))
+        }
+    }
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::new(
+            ErrorKind::InputMissing,
+            format!("{name} does not exist"),
+        )
+        .hint("check the path"),
+        _ => Error::new(
+            ErrorKind::InputOutput,
+            format!("cannot read {name}: {error}"),
+        )
+        .hint("check its permissions"),
+    }
+}

@@ -1,0 +1,143 @@
+//! One dead letter, read from its headers: parked by a worker, or dead-lettered by the broker.
+
+use crate::message::{Death, DeathHistory, ParkedHeaders, Properties};
+
+/// What is known about one message of a dead-letter queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Letter {
+    /// The queue it failed in, if anything tells.
+    pub origin: Option<String>,
+    /// `poison` or `exhausted` from a worker of ours, else the broker's reason.
+    pub reason: Option<String>,
+    /// The handler's words, if a worker of ours parked it.
+    pub error: Option<String>,
+    /// Attempts that were made in the origin queue, as far as they were counted.
+    pub attempts: Option<u64>,
+    /// Seconds since 1970 of the first death.
+    pub first_death: Option<u64>,
+    /// Seconds since 1970 of the last death that has a time of its own:
+    /// brokers write only the first time for each pair of queue and reason.
+    pub last_death: Option<u64>,
+    /// The exchange it was first published to; empty for the default one.
+    pub exchange: Option<String>,
+    /// The keys it was first published with.
+    pub routing_keys: Vec<String>,
+    /// Every death, newest first.
+    pub deaths: DeathHistory,
+}
+
+impl Letter {
+    /// Reads what the headers tell.
+    #[must_use]
+    pub fn read(properties: &Properties) -> Self {
+        let recorded = DeathHistory::from_headers(&properties.headers);
+        match ParkedHeaders::from_headers(&properties.headers) {
+            // A copy that died again after it was parked (expired in the
+            // dead-letter queue, moved by hand) has a newer story to tell.
+            Some(parked) if recorded.deaths.is_empty() => Self::of_parked(parked),
+            _ => Self::of_deaths(recorded),
+        }
+    }
+
+    fn of_parked(parked: ParkedHeaders) -> Self {
+        let first = first_time(&parked.deaths).or(parked.time);
+        Self {
+            origin: Some(parked.queue),
+            reason: Some(parked.reason),
+            error: parked.error,
+            attempts: parked.attempts,
+            first_death: first,
+            last_death: parked.time.or_else(|| last_time(&parked.deaths)),
+            exchange: parked.exchange,
+            routing_keys: parked.routing_key.into_iter().collect(),
+            deaths: parked.deaths,
+        }
+    }
+
+    fn of_deaths(deaths: DeathHistory) -> Self {
+        let oldest = deaths.oldest().cloned();
+        let origin = oldest.as_ref().map(|death| death.queue.clone());
+        let reason = deaths.newest().map(|death| death.reason.clone());
+        let attempts = origin
+            .as_deref()
+            .map(|queue| deaths.rejected_from(queue))
+            .filter(|attempts| *attempts > 0);
+        Self {
+            origin,
+            reason,
+            error: None,
+            attempts,
+            first_death: first_time(&deaths),
+            last_death: last_time(&deaths),
+            exchange: oldest.as_ref().map(|death| death.exchange.clone()),
+            routing_keys: oldest.map(|death| death.routing_keys).unwrap_or_default(),
+            deaths,
+        }
+    }
+}
+
+fn times(deaths: &DeathHistory) -> impl Iterator<Item = u64> {
+    deaths.deaths.iter().filter_map(|death: &Death| death.time)
+}
+
+fn first_time(deaths: &DeathHistory) -> Option<u64> {
+    times(deaths).min()
+}
+
+fn last_time(deaths: &DeathHistory) -> Option<u64> {
+    times(deaths).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::table_from_json;
+    use serde_json::{Value as Json, json};
+
+    fn letter(headers: &Json) -> Letter {
+        Letter::read(&Properties {
+            headers: table_from_json(headers.as_object().expect("object")),
+            ..Properties::default()
+        })
+    }
+
+    #[test]
+    fn reads_what_the_broker_wrote() {
+        let letter = letter(&json!({"x-death": [
+            {"queue": "work", "reason": "rejected", "count": 3, "time": 10,
+             "exchange": "orders", "routing-keys": ["a", "b"]}
+        ]}));
+        assert_eq!(letter.origin.as_deref(), Some("work"));
+        assert_eq!(letter.reason.as_deref(), Some("rejected"));
+        assert_eq!(letter.attempts, Some(3));
+        assert_eq!(letter.exchange.as_deref(), Some("orders"));
+        assert_eq!(letter.routing_keys, ["a", "b"]);
+        assert_eq!((letter.first_death, letter.last_death), (Some(10), Some(10)));
+    }
+
+    #[test]
+    fn reads_what_a_worker_wrote() {
+        let parked = json!({
+            "mq-queue": "work", "mq-reason": "exhausted", "mq-error": "exit 1",
+            "mq-attempts": 3, "mq-exchange": "orders", "mq-routing-key": "k", "mq-time": 50,
+            "mq-deaths": [{"queue": "work", "reason": "rejected", "count": 2, "time": 10}],
+        });
+        let read = letter(&parked);
+        assert_eq!(read.reason.as_deref(), Some("exhausted"));
+        assert_eq!(read.attempts, Some(3));
+        assert_eq!((read.first_death, read.last_death), (Some(10), Some(50)));
+
+        let mut died_again = parked;
+        died_again["x-death"] = json!([{"queue": "dlq", "reason": "expired", "count": 1, "time": 60}]);
+        let read = letter(&died_again);
+        assert_eq!(read.origin.as_deref(), Some("dlq"));
+        assert_eq!(read.reason.as_deref(), Some("expired"));
+    }
+
+    #[test]
+    fn knows_nothing_about_a_message_without_history() {
+        let letter = letter(&json!({"x-death": "nonsense"}));
+        assert_eq!(letter.origin, None);
+        assert!(letter.deaths.malformed);
+    }
+}

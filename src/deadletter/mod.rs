@@ -1,0 +1,9 @@
+//! Dead letters as people ask about them: what, why, and whether looking is safe.
+
+mod letter;
+mod peek;
+mod summary;
+
+pub use letter::Letter;
+pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
+pub use summary::{Group, summarise};

@@ -1,0 +1,161 @@
+//! Diagnostics: what is wrong in a file, exactly where, and the way out.
+//!
+//! Checks collect all of them before anything is shown; rendering is the last
+//! step and the only one that knows how a terminal looks.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// A file's name and text, as diagnostics need them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path as it was given, or `<stdin>`.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// A range of bytes in one of several sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which source, by its position in the list that was read.
+    pub source: usize,
+    /// Which bytes of it.
+    pub bytes: Range<usize>,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable code such as `MQ101`.
+    pub code: &'static str,
+    /// What is wrong, naming the object.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+    /// A few words under the excerpt.
+    pub label: String,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A finding without further help.
+    #[must_use]
+    pub fn new(code: &'static str, place: Place, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            place,
+            label: String::new(),
+            help: None,
+        }
+    }
+
+    /// Adds the words under the excerpt.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// All findings as text, in the order of the files, with excerpts.
+#[must_use]
+pub fn render(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    sorted.sort_by_key(|d| (d.place.source, d.place.bytes.start));
+    let renderer = Renderer::plain();
+    let blocks: Vec<String> = sorted
+        .into_iter()
+        .map(|diagnostic| render_one(&renderer, diagnostic, sources))
+        .collect();
+    blocks.join("\n\n")
+}
+
+fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) -> String {
+    let title = Level::ERROR
+        .primary_title(&diagnostic.message)
+        .id(diagnostic.code);
+    let mut group = annotate_snippets::Group::with_title(title);
+    if let Some(source) = sources.get(diagnostic.place.source) {
+        let mut annotation =
+            AnnotationKind::Primary.span(within(&diagnostic.place.bytes, &source.text));
+        if !diagnostic.label.is_empty() {
+            annotation = annotation.label(&diagnostic.label);
+        }
+        group = group.element(
+            Snippet::source(&source.text)
+                .path(&source.name)
+                .annotation(annotation),
+        );
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help));
+    }
+    renderer.render(&[group])
+}
+
+/// The range cut to the text and to character boundaries.
+fn within(bytes: &Range<usize>, text: &str) -> Range<usize> {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let start = floor(bytes.start);
+    let end = floor(bytes.end).max(start);
+    // An empty range at the end of a line would be drawn on the next one.
+    let line_end = text
+        .get(start..)
+        .and_then(|rest| rest.find('\n'))
+        .map_or(text.len(), |at| start + at);
+    start..end.min(line_end.max(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_code_place_excerpt_and_help() {
+        let sources = [Source {
+            name: "a.yaml".to_owned(),
+            text: "queues:\n  q: { typ: quorum }\n".to_owned(),
+        }];
+        let place = Place {
+            source: 0,
+            bytes: 15..18,
+        };
+        let shown = render(
+            &[Diagnostic::new("MQ101", place, "unknown key `typ`")
+                .label("not a key of a queue")
+                .help("did you mean `type`?")],
+            &sources,
+        );
+        for part in [
+            "error[MQ101]: unknown key `typ`",
+            "a.yaml:2:8",
+            "^^^ not a key of a queue",
+            "help: did you mean `type`?",
+        ] {
+            assert!(shown.contains(part), "{part} missing in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn a_range_outside_the_text_does_no_harm() {
+        assert_eq!(within(&(900..901), "é\n"), 3..3);
+        assert_eq!(within(&(1..2), "é"), 0..2);
+    }
+}

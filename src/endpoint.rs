@@ -1,0 +1,419 @@
+//! Where the broker is and who we are there: AMQP and management URLs.
+//!
+//! Parsed by ourselves because the URI rules trip people (a trailing `/` means
+//! the vhost with the empty name) and because a password must never reach an
+//! error message: [`Secret`] cannot be printed.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::topology::VhostName;
+
+/// The URL used when neither flag nor environment names one.
+pub const DEFAULT_URL: &str = "amqp://guest:guest@localhost:5672/%2f";
+
+/// Everything a path segment must not hold raw: RabbitMQ names may be any UTF-8.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// A name as one path segment of a URL: `/` becomes `%2F`.
+#[must_use]
+pub fn path_segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
+
+/// A password: usable, never printable.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a password.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The password itself, for the one place that sends it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How the AMQP bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// `amqp://`, plain TCP.
+    Plain,
+    /// `amqps://`, TLS.
+    Tls,
+}
+
+/// One AMQP endpoint with the login to use there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Plain or TLS.
+    pub transport: Transport,
+    /// Host name or address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: Secret,
+    /// Virtual host.
+    pub vhost: VhostName,
+    /// Heartbeat in seconds; 0 switches it off.
+    pub heartbeat: u16,
+}
+
+impl Endpoint {
+    /// Reads one `amqp://` or `amqps://` URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`], with the corrected URL where the vhost is
+    /// empty or its `/` is not escaped.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |what: &str| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!("the AMQP URL {} {what}", redacted(text)),
+            )
+            .hint("write it as amqp://USER:PASSWORD@HOST:5672/VHOST, with / in a name as %2f")
+        };
+        let url = Url::parse(text).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
+        let (transport, port) = match url.scheme() {
+            "amqp" => (Transport::Plain, 5672),
+            "amqps" => (Transport::Tls, 5671),
+            _ => return Err(wrong("begins neither with amqp:// nor with amqps://")),
+        };
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| wrong("names no host"))?;
+        let host = decode(host.trim_start_matches('[').trim_end_matches(']'))
+            .ok_or_else(|| wrong("has a host that is not UTF-8"))?;
+        let user = match url.username() {
+            "" => "guest".to_owned(),
+            user => decode(user).ok_or_else(|| wrong("has a user name that is not UTF-8"))?,
+        };
+        let password = match url.password() {
+            None => "guest".to_owned(),
+            Some(password) => {
+                decode(password).ok_or_else(|| wrong("has a password that is not UTF-8"))?
+            }
+        };
+        let heartbeat = match url.query_pairs().find(|(name, _)| name == "heartbeat") {
+            None => 60,
+            Some((_, seconds)) => seconds.parse().map_err(|_| {
+                wrong("has a heartbeat that is not a number of seconds up to 65535")
+            })?,
+        };
+        Ok(Self {
+            transport,
+            host,
+            port: url.port().unwrap_or(port),
+            user,
+            password: Secret::new(password),
+            vhost: vhost_of(&url, text)?,
+            heartbeat,
+        })
+    }
+
+    /// Reads a comma-separated list of URLs, to be tried in that order.
+    ///
+    /// # Errors
+    /// As [`Endpoint::parse`], for the first one that is wrong.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>> {
+        text.split(',')
+            .map(|url| Self::parse(url.trim()))
+            .collect::<Result<Vec<_>>>()
+    }
+
+    /// The same endpoint on another vhost.
+    #[must_use]
+    pub fn on_vhost(mut self, vhost: VhostName) -> Self {
+        self.vhost = vhost;
+        self
+    }
+
+    /// Host and port as they go into a message or a URL.
+    #[must_use]
+    pub fn address(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.transport {
+            Transport::Plain => "amqp",
+            Transport::Tls => "amqps",
+        };
+        write!(
+            f,
+            "{scheme}://{}@{}/{}",
+            path_segment(&self.user),
+            self.address(),
+            path_segment(self.vhost.as_str())
+        )
+    }
+}
+
+/// The management API of a broker with the login to use there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagementEndpoint {
+    base: Url,
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: Secret,
+}
+
+impl ManagementEndpoint {
+    /// Reads an `http://` or `https://` URL; a login missing there is taken from `amqp`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] when it is no such URL.
+    pub fn parse(text: &str, amqp: &Endpoint) -> Result<Self> {
+        let wrong = |what: String| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!("the management URL {} {what}", redacted(text)),
+            )
+            .hint("write it as http://HOST:15672, with the path prefix if the broker has one")
+        };
+        let mut base =
+            Url::parse(text).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(wrong(
+                "begins neither with http:// nor with https://".to_owned(),
+            ));
+        }
+        let user = match base.username() {
+            "" => amqp.user.clone(),
+            user => decode(user).ok_or_else(|| wrong("has a user name that is not UTF-8".into()))?,
+        };
+        let password = match base.password() {
+            None => amqp.password.clone(),
+            Some(password) => Secret::new(
+                decode(password).ok_or_else(|| wrong("has a password that is not UTF-8".into()))?,
+            ),
+        };
+        // Both setters fail only for URLs without a host, which http does not have.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        base.set_query(None);
+        base.set_fragment(None);
+        let path = base.path().trim_end_matches('/').trim_end_matches("/api");
+        let path = path.to_owned();
+        base.set_path(&path);
+        Ok(Self {
+            base,
+            user,
+            password,
+        })
+    }
+
+    /// The usual place next to `amqp`: port 15672, or 15671 with TLS.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] when the host cannot stand in a URL.
+    pub fn inferred(amqp: &Endpoint) -> Result<Self> {
+        let (scheme, port) = match amqp.transport {
+            Transport::Plain => ("http", 15672),
+            Transport::Tls => ("https", 15671),
+        };
+        let host = if amqp.host.contains(':') {
+            format!("[{}]", amqp.host)
+        } else {
+            amqp.host.clone()
+        };
+        Self::parse(&format!("{scheme}://{host}:{port}"), amqp)
+    }
+
+    /// The URL below `/api/` for path segments, each percent-encoded here.
+    #[must_use]
+    pub fn api(&self, segments: &[&str]) -> String {
+        let mut url = self.base.as_str().trim_end_matches('/').to_owned();
+        url.push_str("/api");
+        for segment in segments {
+            url.push('/');
+            url.push_str(&path_segment(segment));
+        }
+        url
+    }
+}
+
+impl fmt::Display for ManagementEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_str().trim_end_matches('/'))
+    }
+}
+
+fn decode(text: &str) -> Option<String> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .ok()
+        .map(std::borrow::Cow::into_owned)
+}
+
+/// The URL with its password replaced, however broken it is.
+fn redacted(text: &str) -> String {
+    let after_scheme = text.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = text.split_at(after_scheme);
+    let Some(at) = rest.rfind('@') else {
+        return text.to_owned();
+    };
+    let (login, host) = rest.split_at(at);
+    match login.split_once(':') {
+        Some((user, _)) => format!("{scheme}{user}:***{host}"),
+        None => format!("{scheme}***{host}"),
+    }
+}
+
+fn vhost_of(url: &Url, text: &str) -> Result<VhostName> {
+    let corrected = |vhost: &str| {
+        let mut url = url.clone();
+        url.set_path(&format!("/{vhost}"));
+        redacted(url.as_str())
+    };
+    let path = url.path();
+    let segment = match path {
+        "" => return VhostName::new("/"),
+        "/" => {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the AMQP URL {} ends in '/', which names the vhost with the empty name",
+                    redacted(text)
+                ),
+            )
+            .hint(format!(
+                "for the default vhost write {} or leave the last '/' away",
+                corrected("%2f")
+            )));
+        }
+        path => path.strip_prefix('/').unwrap_or(path),
+    };
+    if segment.contains('/') {
+        return Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the AMQP URL {} has a '/' inside its vhost that is not escaped",
+                redacted(text)
+            ),
+        )
+        .hint(format!(
+            "write it as %2f: {}",
+            corrected(&segment.replace('/', "%2f"))
+        )));
+    }
+    let name = decode(segment).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the AMQP URL {} has a vhost that is not UTF-8",
+                redacted(text)
+            ),
+        )
+    })?;
+    VhostName::new(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str) -> Endpoint {
+        Endpoint::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        for (url, host, port, user, vhost) in [
+            ("amqp://localhost", "localhost", 5672, "guest", "/"),
+            ("amqp://localhost/%2f", "localhost", 5672, "guest", "/"),
+            ("amqps://u:p@h/shop", "h", 5671, "u", "shop"),
+            (
+                "amqp://u%40x:p%2Fq@h:1/a%20b%2Fc",
+                "h",
+                1,
+                "u@x",
+                "a b/c",
+            ),
+            ("amqp://[::1]:5673/v", "::1", 5673, "guest", "v"),
+        ] {
+            let parsed = endpoint(url);
+            assert_eq!(
+                (
+                    parsed.host.as_str(),
+                    parsed.port,
+                    parsed.user.as_str(),
+                    parsed.vhost.as_str()
+                ),
+                (host, port, user, vhost),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn explains_an_empty_or_unescaped_vhost_with_the_corrected_url() {
+        for (url, fix) in [
+            ("amqp://h/", "amqp://h/%2f"),
+            ("amqp://h//", "amqp://h/%2f"),
+            ("amqp://h/a/b", "amqp://h/a%2fb"),
+        ] {
+            let error = Endpoint::parse(url).expect_err(url);
+            assert_eq!(error.kind(), ErrorKind::Configuration);
+            assert!(error.to_string().contains(fix), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn never_shows_a_password() {
+        let shown = endpoint("amqp://u:sesame@h/v");
+        assert!(!format!("{shown} {shown:?}").contains("sesame"));
+        for broken in [
+            "http://u:sesame@h/v",
+            "amqp://u:sesame@h:99999/v",
+            "amqp://u:sesame@/v",
+            "amqp://u:sesame@h/",
+            "u:sesame@h",
+        ] {
+            let error = Endpoint::parse(broken).expect_err(broken);
+            assert!(!error.to_string().contains("sesame"), "{error}");
+        }
+    }
+
+    #[test]
+    fn management_is_next_door_unless_said_otherwise() {
+        let amqp = endpoint("amqps://u:p@h/v");
+        let inferred = ManagementEndpoint::inferred(&amqp).expect("inferred");
+        assert_eq!(inferred.to_string(), "https://h:15671");
+        let given = ManagementEndpoint::parse("http://a:b@m:1/rabbit/", &amqp).expect("given");
+        assert_eq!(
+            given.api(&["queues", "/", "a b/é"]),
+            "http://m:1/rabbit/api/queues/%2F/a%20b%2F%C3%A9"
+        );
+        assert_eq!((given.user.as_str(), given.password.reveal()), ("a", "b"));
+    }
+}

@@ -1,0 +1,121 @@
+//! What a handler learns about its message: `MQ_*` environment variables.
+
+use crate::field::table_to_json;
+use crate::handler::Job;
+use crate::message::DeliveryMode;
+
+/// Linux refuses a single environment string over 128 KiB and then starts
+/// nothing; one message with large headers must not look like a bad deploy.
+const MAX_VALUE_BYTES: usize = 96 * 1024;
+
+/// Every variable with its value; those of properties that are not set are not set.
+pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
+    let delivery = &job.delivery;
+    let properties = &delivery.properties;
+    let mut variables = vec![
+        ("MQ_QUEUE", job.queue.as_str().to_owned()),
+        ("MQ_EXCHANGE", delivery.exchange.clone()),
+        ("MQ_ROUTING_KEY", delivery.routing_key.clone()),
+        ("MQ_REDELIVERED", delivery.redelivered.to_string()),
+        ("MQ_ATTEMPT", job.attempt.to_string()),
+        ("MQ_MAX_ATTEMPTS", job.max_attempts.to_string()),
+        ("MQ_BODY_BYTES", delivery.body.len().to_string()),
+    ];
+    let mut optional = |name: &'static str, value: Option<String>| {
+        if let Some(value) = value {
+            variables.push((name, value));
+        }
+    };
+    optional("MQ_MESSAGE_ID", properties.message_id.clone());
+    optional("MQ_CORRELATION_ID", properties.correlation_id.clone());
+    optional("MQ_REPLY_TO", properties.reply_to.clone());
+    optional("MQ_CONTENT_TYPE", properties.content_type.clone());
+    optional("MQ_CONTENT_ENCODING", properties.content_encoding.clone());
+    optional("MQ_TYPE", properties.kind.clone());
+    optional("MQ_APP_ID", properties.app_id.clone());
+    optional("MQ_USER_ID", properties.user_id.clone());
+    optional("MQ_EXPIRATION", properties.expiration.clone());
+    optional("MQ_PRIORITY", properties.priority.map(|n| n.to_string()));
+    optional("MQ_TIMESTAMP", properties.timestamp.map(|n| n.to_string()));
+    optional(
+        "MQ_DELIVERY_MODE",
+        properties.delivery_mode.map(|mode| {
+            match mode {
+                DeliveryMode::Transient => "1",
+                DeliveryMode::Persistent => "2",
+            }
+            .to_owned()
+        }),
+    );
+    let headers = table_to_json(&properties.headers).to_string();
+    if headers.len() <= MAX_VALUE_BYTES {
+        variables.push(("MQ_HEADERS", headers));
+    } else {
+        variables.push(("MQ_HEADERS_OMITTED", headers.len().to_string()));
+    }
+    for (_, value) in &mut variables {
+        // An environment string ends at a NUL; the text keeps its other letters.
+        if value.contains('\0') {
+            *value = value.replace('\0', "\u{fffd}");
+        }
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::field::FieldValue;
+    use crate::message::{Delivery, Properties};
+    use crate::topology::QueueName;
+
+    fn job(headers: &[(&str, FieldValue)]) -> Job {
+        Job {
+            queue: QueueName::new("q").expect("queue"),
+            delivery: Arc::new(Delivery {
+                exchange: "e".to_owned(),
+                routing_key: "a\0b".to_owned(),
+                redelivered: true,
+                properties: Properties {
+                    message_id: Some("m".to_owned()),
+                    headers: headers
+                        .iter()
+                        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                        .collect(),
+                    ..Properties::default()
+                },
+                body: vec![1, 2, 3],
+            }),
+            attempt: 2,
+            max_attempts: 3,
+        }
+    }
+
+    #[test]
+    fn tells_what_is_set_and_survives_hostile_values() {
+        let job = job(&[("k", FieldValue::text("v\0"))]);
+        let variables = variables(&job);
+        let value = |name: &str| {
+            variables
+                .iter()
+                .find(|(candidate, _)| *candidate == name)
+                .map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("MQ_ATTEMPT"), Some("2"));
+        assert_eq!(value("MQ_ROUTING_KEY"), Some("a\u{fffd}b"));
+        assert_eq!(value("MQ_MESSAGE_ID"), Some("m"));
+        assert_eq!(value("MQ_TYPE"), None);
+        assert_eq!(value("MQ_HEADERS"), Some(r#"{"k":"v\u0000"}"#));
+        assert_eq!(value("MQ_BODY_BYTES"), Some("3"));
+    }
+
+    #[test]
+    fn leaves_out_headers_that_would_keep_the_program_from_starting() {
+        let job = job(&[("k", FieldValue::text("x".repeat(200_000)))]);
+        let variables = variables(&job);
+        assert!(variables.iter().all(|(name, _)| *name != "MQ_HEADERS"));
+        assert!(variables.iter().any(|(name, _)| *name == "MQ_HEADERS_OMITTED"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Requests to the management API and what their failures mean.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use crate::endpoint::ManagementEndpoint;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A client for one broker's management API.
+#[derive(Debug)]
+pub struct Management {
+    endpoint: ManagementEndpoint,
+    http: reqwest::Client,
+}
+
+impl Management {
+    /// Prepares the client; nothing is sent yet. `limit` bounds each request.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] when TLS cannot be set up.
+    pub fn new(endpoint: ManagementEndpoint, limit: Duration) -> Result<Self> {
+        let http = reqwest::Client::builder()
+            .timeout(limit)
+            .connect_timeout(limit)
+            // A proxy meant for the web would see the broker's password.
+            .no_proxy()
+            .build()
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Configuration,
+                    format!("cannot set up HTTP: {error}"),
+                )
+            })?;
+        Ok(Self { endpoint, http })
+    }
+
+    /// Where it asks.
+    #[must_use]
+    pub const fn endpoint(&self) -> &ManagementEndpoint {
+        &self.endpoint
+    }
+
+    /// Asks for the overview: answers only when the node really serves requests
+    /// and knows the user. Gives the version of RabbitMQ.
+    ///
+    /// # Errors
+    /// What keeps it from answering.
+    pub async fn version(&self) -> Result<String> {
+        let overview: Json = self.get(&["overview"], "ask the management API").await?;
+        overview
+            .get("rabbitmq_version")
+            .and_then(Json::as_str)
+            .map(str::to_owned)
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Protocol,
+                    format!("{} is no RabbitMQ management API", self.endpoint),
+                )
+                .hint("check --management-url (MQ_MANAGEMENT_URL)")
+            })
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str], doing: &str) -> Result<T> {
+        let request = self.request(Method::GET, path);
+        self.answer(request, doing).await
+    }
+
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &Json,
+        doing: &str,
+    ) -> Result<T> {
+        let request = self.request(Method::POST, path).json(body);
+        self.answer(request, doing).await
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.http
+            .request(method, self.endpoint.api(path))
+            .basic_auth(&self.endpoint.user, Some(self.endpoint.password.reveal()))
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder, doing: &str) -> Result<T> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error, doing))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(self.refused(status, response, doing).await);
+        }
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| self.unreachable(&error, doing))?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Error::new(
+                ErrorKind::Protocol,
+                format!(
+                    "{doing}: {} gave an answer that cannot be read ({error})",
+                    self.endpoint
+                ),
+            )
+            .hint("check that --management-url (MQ_MANAGEMENT_URL) is a RabbitMQ management API")
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error, doing: &str) -> Error {
+        let endpoint = &self.endpoint;
+        if error.is_timeout() {
+            return Error::new(
+                ErrorKind::Unavailable,
+                format!("{doing}: the management API at {endpoint} did not answer in time"),
+            )
+            .hint("check host and port, or give it longer with --timeout");
+        }
+        // The error's own text would repeat the URL; its cause says what happened.
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("{doing}: cannot reach the management API at {endpoint} ({cause})"),
+        )
+        .hint("enable it on the broker (`rabbitmq-plugins enable rabbitmq_management`), or set --management-url (MQ_MANAGEMENT_URL)")
+    }
+
+    async fn refused(&self, status: StatusCode, response: Response, doing: &str) -> Error {
+        let body = response.bytes().await.unwrap_or_default();
+        let reason = serde_json::from_slice::<Json>(&body)
+            .ok()
+            .and_then(|body| body.get("reason").and_then(Json::as_str).map(str::to_owned))
+            .unwrap_or_else(|| status.to_string());
+        let user = &self.endpoint.user;
+        let (kind, hint) = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
+                ErrorKind::AccessRefused,
+                format!(
+                    "check the password of user '{user}'; it needs a management tag (`rabbitmqctl set_user_tags {user} management`) and permissions in the vhost"
+                ),
+            ),
+            StatusCode::NOT_FOUND => (
+                ErrorKind::NotFound,
+                "check the name and the vhost (4.3 also answers this to users without access to the vhost)".to_owned(),
+            ),
+            StatusCode::BAD_REQUEST => (
+                ErrorKind::InvalidInput,
+                "the broker did not accept the request".to_owned(),
+            ),
+            status if status.is_server_error() => (
+                ErrorKind::Unavailable,
+                "the broker may be starting or stopping; run this again".to_owned(),
+            ),
+            _ => (
+                ErrorKind::Protocol,
+                "check that --management-url (MQ_MANAGEMENT_URL) is a RabbitMQ management API"
+                    .to_owned(),
+            ),
+        };
+        Error::new(
+            kind,
+            format!("{doing}: the management API at {} says: {reason}", self.endpoint),
+        )
+        .hint(hint)
+    }
+}

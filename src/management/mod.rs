@@ -1,0 +1,14 @@
+//! The management API: the only module that knows the HTTP client.
+//!
+//! Replies are read leniently: only the fields that are needed, each of which
+//! may be missing (a queue just declared has no counts for five seconds; with
+//! statistics switched off it never has).
+
+mod client;
+mod messages;
+mod observe;
+mod wire;
+
+pub use client::Management;
+pub use messages::{Look, Peeked};
+pub use observe::ObservedQueue;

@@ -1,0 +1,228 @@
+//! What exists on the broker, as a [`Topology`] with policies taken into account.
+
+use serde_json::{Map, Value as Json};
+use std::time::Duration;
+
+use crate::broker::BrokerFacts;
+use crate::deadletter::EffectiveLimit;
+use crate::error::{Error, ErrorKind, Result};
+use crate::field::{FieldTable, table_from_json};
+use crate::management::Management;
+use crate::management::wire::{WireBinding, WireExchange, WireQueue};
+use crate::topology::{
+    Binding, DeadLetterKey, DeadLettering, Destination, Exchange, ExchangeName, ExchangeType,
+    Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
+};
+
+/// One queue as it is now.
+#[derive(Clone, Debug)]
+pub struct ObservedQueue {
+    /// Its type; classic when the broker does not say.
+    pub kind: QueueType,
+    /// The delivery limit in force.
+    pub limit: EffectiveLimit,
+    /// All messages, if the broker counts them.
+    pub messages: Option<u64>,
+    /// Those ready for delivery.
+    pub ready: Option<u64>,
+    /// Those out for delivery.
+    pub unacknowledged: Option<u64>,
+    /// Its consumers.
+    pub consumers: Option<u64>,
+    /// The arguments it was declared with.
+    pub arguments: FieldTable,
+}
+
+impl Management {
+    /// Every exchange, queue and binding of a vhost. A queue's dead-lettering and
+    /// TTL are the effective ones: its argument, else the policy.
+    ///
+    /// # Errors
+    /// When the vhost cannot be read.
+    pub async fn topology(&self, vhost: &VhostName) -> Result<Topology> {
+        let doing = format!("read the topology of vhost '{vhost}'");
+        let vhost = vhost.as_str();
+        let exchanges: Vec<WireExchange> = self.get(&["exchanges", vhost], &doing).await?;
+        let queues: Vec<WireQueue> = self.get(&["queues", vhost], &doing).await?;
+        let bindings: Vec<WireBinding> = self.get(&["bindings", vhost], &doing).await?;
+        let mut topology = Topology::default();
+        for exchange in exchanges {
+            // The broker's own exchanges are everywhere and need no entry.
+            let name = ExchangeName::new(exchange.name.clone())?;
+            if !name.is_empty() && Exchange::predeclared(&name).is_none() {
+                topology.exchanges.insert(name, observed_exchange(exchange)?);
+            }
+        }
+        for queue in queues {
+            let name = QueueName::new(queue.name.clone())?;
+            topology.queues.insert(name, observed_queue(&queue)?);
+        }
+        for binding in bindings {
+            // The default exchange's implicit bindings are not bindings of ours.
+            if !binding.source.is_empty() {
+                topology.bindings.push(observed_binding(binding)?);
+            }
+        }
+        Ok(topology)
+    }
+
+    /// One queue: type, limit in force and counts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when it does not exist.
+    pub async fn queue(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        facts: &BrokerFacts,
+    ) -> Result<ObservedQueue> {
+        let doing = format!("look at queue '{name}' in vhost '{vhost}'");
+        let queue: WireQueue = self
+            .get(&["queues", vhost.as_str(), name.as_str()], &doing)
+            .await?;
+        let argument = integer(&queue.arguments, "x-delivery-limit");
+        let policy = integer(&queue.effective_policy_definition, "delivery-limit");
+        let limit = match queue.delivery_limit.as_ref() {
+            Some(Json::String(text)) if text == "unlimited" => EffectiveLimit::None,
+            Some(Json::Number(number)) => number
+                .as_i64()
+                .map_or(EffectiveLimit::of(argument, policy, facts), |limit| {
+                    EffectiveLimit::of(Some(limit), None, facts)
+                }),
+            _ => EffectiveLimit::of(argument, policy, facts),
+        };
+        Ok(ObservedQueue {
+            kind: kind_of(&queue),
+            limit,
+            messages: queue.messages,
+            ready: queue.messages_ready,
+            unacknowledged: queue.messages_unacknowledged,
+            consumers: queue.consumers,
+            arguments: table_from_json(&queue.arguments),
+        })
+    }
+}
+
+fn kind_of(queue: &WireQueue) -> QueueType {
+    let argument = queue.arguments.get("x-queue-type").and_then(Json::as_str);
+    QueueType::from_name(queue.kind.as_deref().or(argument).unwrap_or("classic"))
+}
+
+fn integer(object: &Map<String, Json>, name: &str) -> Option<i64> {
+    object.get(name).and_then(Json::as_i64)
+}
+
+fn observed_exchange(wire: WireExchange) -> Result<Exchange> {
+    let alternate = wire
+        .arguments
+        .get("alternate-exchange")
+        .or_else(|| wire.effective_policy_definition.get("alternate-exchange"))
+        .and_then(Json::as_str)
+        .map(ExchangeName::new)
+        .transpose()?;
+    Ok(Exchange {
+        kind: ExchangeType::from_name(&wire.kind),
+        durable: wire.durable,
+        auto_delete: wire.auto_delete,
+        internal: wire.internal,
+        alternate,
+        arguments: table_from_json(&wire.arguments),
+    })
+}
+
+fn observed_queue(wire: &WireQueue) -> Result<Queue> {
+    let arguments = &wire.arguments;
+    let policy = &wire.effective_policy_definition;
+    let text = |argument: &str, key: &str| {
+        arguments
+            .get(argument)
+            .or_else(|| policy.get(key))
+            .and_then(Json::as_str)
+            .map(str::to_owned)
+    };
+    let dead_lettering = match text("x-dead-letter-exchange", "dead-letter-exchange") {
+        None => None,
+        Some(exchange) => Some(DeadLettering {
+            exchange: ExchangeName::new(exchange)?,
+            key: match text("x-dead-letter-routing-key", "dead-letter-routing-key") {
+                None => DeadLetterKey::Kept,
+                Some(key) => DeadLetterKey::Replaced(RoutingKey::new(key)?),
+            },
+        }),
+    };
+    // For numbers the smaller of argument and policy is in force.
+    let ttl = [
+        integer(arguments, "x-message-ttl"),
+        integer(policy, "message-ttl"),
+    ]
+    .into_iter()
+    .flatten()
+    .min()
+    .and_then(|milliseconds| u64::try_from(milliseconds).ok());
+    Ok(Queue {
+        kind: Some(kind_of(wire)),
+        durable: wire.durable,
+        auto_delete: wire.auto_delete,
+        dead_lettering,
+        message_ttl: ttl.map(Duration::from_millis),
+        arguments: table_from_json(arguments),
+        ..Queue::default()
+    })
+}
+
+fn observed_binding(wire: WireBinding) -> Result<Binding> {
+    let destination = match wire.destination_type.as_str() {
+        "queue" => Destination::Queue(QueueName::new(wire.destination)?),
+        "exchange" => Destination::Exchange(ExchangeName::new(wire.destination)?),
+        other => {
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                format!("the management API shows a binding to a '{other}'"),
+            ));
+        }
+    };
+    Ok(Binding {
+        source: ExchangeName::new(wire.source)?,
+        destination,
+        key: RoutingKey::new(wire.routing_key)?,
+        arguments: table_from_json(&wire.arguments),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn queue(json: Json) -> Queue {
+        observed_queue(&serde_json::from_value(json).expect("wire")).expect("queue")
+    }
+
+    #[test]
+    fn an_argument_wins_over_the_policy_and_the_smaller_ttl_over_the_larger() {
+        let queue = queue(json!({
+            "name": "q", "durable": true,
+            "arguments": {"x-dead-letter-exchange": "a", "x-message-ttl": 500},
+            "effective_policy_definition":
+                {"dead-letter-exchange": "b", "dead-letter-routing-key": "k", "message-ttl": 100},
+        }));
+        let dead_lettering = queue.dead_lettering.expect("dead-lettering");
+        assert_eq!(dead_lettering.exchange.as_str(), "a");
+        assert_eq!(queue.message_ttl, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn dead_lettering_by_policy_alone_is_seen() {
+        let queue = queue(json!({
+            "name": "q", "arguments": {},
+            "effective_policy_definition": {"dead-letter-exchange": "b"},
+        }));
+        assert_eq!(
+            queue.dead_lettering,
+            Some(DeadLettering {
+                exchange: ExchangeName::new("b").expect("name"),
+                key: DeadLetterKey::Kept,
+            })
+        );
+    }
+}

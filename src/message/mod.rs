@@ -1,0 +1,51 @@
+//! Messages as plain data: properties, headers, body, and their death history.
+//!
+//! Nothing here is sent or received; `amqp` and `management` translate.
+
+mod death;
+mod json;
+mod parked;
+mod properties;
+
+pub use death::{Death, DeathHistory};
+pub use json::{body_to_json, properties_to_json};
+pub use parked::{ParkedHeaders, Parking, park, sanitise};
+pub use properties::{DeliveryMode, Properties};
+
+use crate::topology::{ExchangeName, RoutingKey};
+
+/// A message a consumer got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// The exchange of its last publish; after dead-lettering, the DLX.
+    pub exchange: String,
+    /// The routing key of its last publish.
+    pub routing_key: String,
+    /// Whether it was handed out before. Says nothing about this queue on 4.0–4.2.
+    pub redelivered: bool,
+    /// Properties and headers.
+    pub properties: Properties,
+    /// The body, byte for byte.
+    pub body: Vec<u8>,
+}
+
+impl Delivery {
+    /// The deaths the broker recorded in `x-death`.
+    #[must_use]
+    pub fn deaths(&self) -> DeathHistory {
+        DeathHistory::from_headers(&self.properties.headers)
+    }
+}
+
+/// A message to be published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// The exchange; empty for the default one.
+    pub exchange: ExchangeName,
+    /// The routing key.
+    pub routing_key: RoutingKey,
+    /// Properties and headers.
+    pub properties: Properties,
+    /// The body, byte for byte.
+    pub body: Vec<u8>,
+}

@@ -1,0 +1,45 @@
+//! AMQP message properties.
+
+use crate::field::FieldTable;
+
+/// Whether a message survives a broker restart in a classic queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryMode {
+    /// 1, and every other number but 2.
+    Transient,
+    /// 2.
+    Persistent,
+}
+
+/// Every property of AMQP 0-9-1; texts are at most 255 bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Properties {
+    /// MIME type of the body.
+    pub content_type: Option<String>,
+    /// MIME encoding of the body.
+    pub content_encoding: Option<String>,
+    /// Application headers.
+    pub headers: FieldTable,
+    /// `None` when the publisher set none, which brokers treat as transient.
+    pub delivery_mode: Option<DeliveryMode>,
+    /// 0 to 255; what it means depends on the queue type.
+    pub priority: Option<u8>,
+    /// Application correlation id.
+    pub correlation_id: Option<String>,
+    /// Where an answer goes.
+    pub reply_to: Option<String>,
+    /// Time to live in milliseconds, as decimal text.
+    pub expiration: Option<String>,
+    /// Application message id.
+    pub message_id: Option<String>,
+    /// Seconds since 1970.
+    pub timestamp: Option<u64>,
+    /// The `type` property.
+    pub kind: Option<String>,
+    /// The publisher's user, checked by the broker.
+    pub user_id: Option<String>,
+    /// The publishing application.
+    pub app_id: Option<String>,
+    /// Unused by RabbitMQ; carried along.
+    pub cluster_id: Option<String>,
+}

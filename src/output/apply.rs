@@ -1,0 +1,120 @@
+//! What an apply did, for people and for scripts.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value as Json, json};
+
+use crate::output::{Table, one_line};
+use crate::plan::{ApplyReport, Done};
+
+/// One line for each object, the conflicts with their ways out, and a sum.
+#[must_use]
+pub fn apply_text(report: &ApplyReport) -> String {
+    let mut text = format!("vhost '{}' on {}\n\n", report.vhost, report.broker);
+    let mut table = Table::new(&["", "OBJECT", "NAME"]);
+    for line in &report.lines {
+        table.row([
+            word(&line.done).to_owned(),
+            line.object.kind().to_owned(),
+            one_line(&line.object.name(), 120),
+        ]);
+    }
+    text.push_str(&table.render());
+    text.push('\n');
+    for conflict in report.conflicts() {
+        let _ = write!(text, "\n{conflict}\n");
+        for way in conflict.ways_out() {
+            let _ = writeln!(text, "  - {way}");
+        }
+    }
+    let _ = write!(text, "\n{}", sum(report));
+    text
+}
+
+fn sum(report: &ApplyReport) -> String {
+    let count = |is: fn(&Done) -> bool| report.count(is);
+    let created = count(|done| matches!(done, Done::Created));
+    let unchanged = count(|done| matches!(done, Done::Unchanged));
+    let ensured = count(|done| matches!(done, Done::Ensured));
+    let conflicts = count(|done| matches!(done, Done::Conflict(_)));
+    let failed = count(|done| matches!(done, Done::Failed(_)));
+    let not_tried = count(|done| matches!(done, Done::NotTried));
+    if conflicts > 0 {
+        return format!(
+            "nothing was changed: {conflicts} of {} objects are there otherwise",
+            report.lines.len()
+        );
+    }
+    if created + ensured + failed + not_tried == 0 {
+        return format!("nothing to change: all {unchanged} objects are as the file says");
+    }
+    let parts = [
+        (created, "created"),
+        (unchanged, "unchanged"),
+        (
+            ensured,
+            "sent again (whether they were there cannot be seen without the management API)",
+        ),
+        (failed, "failed"),
+        (not_tried, "not tried"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    parts.join(", ")
+}
+
+/// The report as JSON: `vhost`, `broker`, `changed`, and `objects` with
+/// `kind`, `name`, `result` and, where it applies, `conflict` or `error`.
+#[must_use]
+pub fn apply_json(report: &ApplyReport) -> Json {
+    let objects: Vec<Json> = report
+        .lines
+        .iter()
+        .map(|line| {
+            let mut object = json!({
+                "kind": line.object.kind(),
+                "name": line.object.name(),
+                "result": word(&line.done).replace(' ', "_"),
+            });
+            match &line.done {
+                Done::Conflict(conflict) => {
+                    object["conflict"] = json!({
+                        "argument": conflict.difference.as_ref().map(|d| &d.argument),
+                        "file": conflict.difference.as_ref().and_then(|d| d.file.as_ref()),
+                        "broker": conflict.difference.as_ref().and_then(|d| d.broker.as_ref()),
+                        "said": conflict.said,
+                        "ways_out": conflict.ways_out(),
+                    });
+                }
+                Done::Failed(error) => {
+                    object["error"] = json!({
+                        "message": error.message(),
+                        "way_out": error.way_out(),
+                    });
+                }
+                Done::Created | Done::Unchanged | Done::Ensured | Done::NotTried => {}
+            }
+            object
+        })
+        .collect();
+    json!({
+        "vhost": report.vhost,
+        "broker": report.broker,
+        "changed": report.changed(),
+        "objects": objects,
+    })
+}
+
+const fn word(done: &Done) -> &'static str {
+    match done {
+        Done::Created => "created",
+        Done::Unchanged => "unchanged",
+        Done::Ensured => "ensured",
+        Done::Conflict(_) => "conflict",
+        Done::Failed(_) => "failed",
+        Done::NotTried => "not tried",
+    }
+}

@@ -1,0 +1,208 @@
+//! A dead-letter queue on screen and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::deadletter::{Letter, summarise};
+use crate::management::{ObservedQueue, Peeked};
+use crate::message::{body_to_json, properties_to_json};
+use crate::output::{Table, one_line, when};
+
+/// Everything one look at a queue told.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The queue's name.
+    pub queue: String,
+    /// Its vhost.
+    pub vhost: String,
+    /// What the broker says about it.
+    pub observed: ObservedQueue,
+    /// The messages that were looked at.
+    pub messages: Vec<(Peeked, Letter)>,
+    /// Ready messages that were not.
+    pub not_shown: u64,
+    /// Most bytes of a body to show.
+    pub body_bytes: usize,
+}
+
+impl Inspection {
+    fn ready(&self) -> u64 {
+        self.messages.len() as u64 + self.not_shown
+    }
+}
+
+/// Groups on top, then one line for each message.
+#[must_use]
+pub fn inspection_text(inspection: &Inspection) -> String {
+    let mut text = format!(
+        "{} in vhost '{}' ({}): {} ready",
+        inspection.queue,
+        inspection.vhost,
+        inspection.observed.kind,
+        inspection.ready()
+    );
+    if let Some(out) = inspection.observed.unacknowledged.filter(|out| *out > 0) {
+        let _ = write!(text, ", {out} out for delivery and not shown");
+    }
+    if inspection.messages.is_empty() {
+        return text;
+    }
+    text.push_str("\n\n");
+    text.push_str(&groups(inspection));
+    text.push_str("\n\n");
+    text.push_str(&letters(inspection));
+    if inspection.not_shown > 0 {
+        let _ = write!(
+            text,
+            "\n\n{} more are not shown; groups count only what is shown. Ask for more with --limit",
+            inspection.not_shown
+        );
+    }
+    text
+}
+
+fn groups(inspection: &Inspection) -> String {
+    let mut table = Table::new(&[
+        "ORIGIN",
+        "REASON",
+        "COUNT",
+        "ATTEMPTS",
+        "FIRST DEATH",
+        "LAST DEATH",
+    ]);
+    for group in summarise(inspection.messages.iter().map(|(_, letter)| letter)) {
+        table.row([
+            cell(group.origin.as_deref()),
+            cell(group.reason.as_deref()),
+            group.count.to_string(),
+            match group.attempts {
+                None => "-".to_owned(),
+                Some((least, most)) if least == most => least.to_string(),
+                Some((least, most)) => format!("{least}–{most}"),
+            },
+            when(group.first_death),
+            when(group.last_death),
+        ]);
+    }
+    table.render()
+}
+
+fn letters(inspection: &Inspection) -> String {
+    let mut table = Table::new(&[
+        "#",
+        "ORIGIN",
+        "REASON",
+        "ATTEMPTS",
+        "LAST DEATH",
+        "EXCHANGE",
+        "KEY",
+        "ERROR",
+        "BODY",
+    ]);
+    for (at, (message, letter)) in inspection.messages.iter().enumerate() {
+        let body = body_to_json(&message.body, message.body_bytes, inspection.body_bytes);
+        let text = |name: &str| body.get(name).and_then(Json::as_str).unwrap_or_default();
+        let mut shown = one_line(text("body"), 80);
+        if text("body_encoding") == "base64" {
+            shown = format!("base64:{shown}");
+        }
+        table.row([
+            (at + 1).to_string(),
+            cell(letter.origin.as_deref()),
+            cell(letter.reason.as_deref()),
+            letter
+                .attempts
+                .map_or_else(|| "-".to_owned(), |attempts| attempts.to_string()),
+            when(letter.last_death),
+            match letter.exchange.as_deref() {
+                Some("") => "(default)".to_owned(),
+                exchange => cell(exchange),
+            },
+            cell(letter.routing_keys.first().map(String::as_str)),
+            letter
+                .error
+                .as_deref()
+                .map_or_else(|| "-".to_owned(), |error| one_line(error, 60)),
+            shown,
+        ]);
+    }
+    table.render()
+}
+
+fn cell(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| one_line(text, 60))
+}
+
+/// The inspection as JSON: `queue`, `vhost`, `type`, counts, `groups` and `messages`.
+#[must_use]
+pub fn inspection_json(inspection: &Inspection) -> Json {
+    let groups: Vec<Json> = summarise(inspection.messages.iter().map(|(_, letter)| letter))
+        .into_iter()
+        .map(|group| {
+            json!({
+                "origin": group.origin,
+                "reason": group.reason,
+                "count": group.count,
+                "attempts": group.attempts.map(|(least, most)| json!({"least": least, "most": most})),
+                "first_death": group.first_death,
+                "last_death": group.last_death,
+            })
+        })
+        .collect();
+    let messages: Vec<Json> = inspection
+        .messages
+        .iter()
+        .map(|(message, letter)| letter_json(message, letter, inspection.body_bytes))
+        .collect();
+    json!({
+        "queue": inspection.queue,
+        "vhost": inspection.vhost,
+        "type": inspection.observed.kind.to_string(),
+        "ready": inspection.ready(),
+        "unacknowledged": inspection.observed.unacknowledged,
+        "shown": inspection.messages.len(),
+        "not_shown": inspection.not_shown,
+        "groups": groups,
+        "messages": messages,
+    })
+}
+
+/// One dead letter as JSON: where it came from and why, its deaths, properties and body.
+#[must_use]
+pub fn letter_json(message: &Peeked, letter: &Letter, body_bytes: usize) -> Json {
+    let deaths: Vec<Json> = letter
+        .deaths
+        .deaths
+        .iter()
+        .map(|death| {
+            json!({
+                "queue": death.queue,
+                "reason": death.reason,
+                "count": death.count,
+                "exchange": death.exchange,
+                "routing_keys": death.routing_keys,
+                "first_time": death.time,
+            })
+        })
+        .collect();
+    let mut object = Map::new();
+    for (name, value) in [
+        ("origin", json!(letter.origin)),
+        ("reason", json!(letter.reason)),
+        ("error", json!(letter.error)),
+        ("attempts", json!(letter.attempts)),
+        ("first_death", json!(letter.first_death)),
+        ("last_death", json!(letter.last_death)),
+        ("exchange", json!(letter.exchange)),
+        ("routing_keys", json!(letter.routing_keys)),
+        ("deaths", json!(deaths)),
+        ("deaths_malformed", json!(letter.deaths.malformed)),
+        ("redelivered", json!(message.redelivered)),
+        ("properties", properties_to_json(&message.properties)),
+    ] {
+        object.insert(name.to_owned(), value);
+    }
+    object.extend(body_to_json(&message.body, message.body_bytes, body_bytes));
+    Json::Object(object)
+}

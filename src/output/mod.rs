@@ -1,0 +1,81 @@
+//! The only door to standard output and standard error.
+//!
+//! Data goes to standard output, talk to standard error. A reader that goes
+//! away ends us quietly. Text from messages and brokers is shown with its
+//! control characters escaped: a dead letter must not drive the terminal.
+
+mod apply;
+mod consume;
+mod dlq;
+mod publish;
+mod table;
+mod text;
+
+use std::io::{self, Write as _};
+
+use crate::error::{Error, ErrorKind, Result};
+
+pub use apply::{apply_json, apply_text};
+pub use consume::{delivery_json, summary_json, summary_text};
+pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
+pub use publish::{receipt_json, receipt_text};
+pub use table::Table;
+pub use text::{one_line, printable, when};
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// One JSON document per line.
+    JsonLines,
+}
+
+/// Writes data and a line end, and makes sure that it left.
+///
+/// # Errors
+/// [`ErrorKind::ReaderGone`] when nobody reads any more, [`ErrorKind::InputOutput`]
+/// when it cannot be written.
+pub fn data(text: &str) -> Result<()> {
+    bytes(text.as_bytes()).map_err(|error| written(&error))
+}
+
+/// Writes bytes and a line end to standard output, and makes sure that they left.
+///
+/// # Errors
+/// The plain I/O error.
+pub fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    if !bytes.ends_with(b"\n") {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Says something to the person; if nobody listens, nobody listens.
+pub fn talk(text: &str) {
+    let mut err = io::stderr().lock();
+    let _ = writeln!(err, "{text}");
+}
+
+/// Passes bytes of a child on to standard error as they are.
+pub fn pass_to_stderr(bytes: &[u8]) {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(bytes);
+}
+
+fn written(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => {
+            Error::new(ErrorKind::ReaderGone, "the reader of our output went away")
+        }
+        _ => Error::new(
+            ErrorKind::InputOutput,
+            format!("cannot write to standard output: {error}"),
+        )
+        .hint("check free space and where the output goes"),
+    }
+}

@@ -1,0 +1,77 @@
+//! Text that came from elsewhere, made safe to show.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Control characters escaped, as are the marks that reverse or hide text.
+/// Line ends and tabs are kept.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\n' | '\t') {
+            shown.push(c);
+        } else {
+            push_escaped(&mut shown, c);
+        }
+    }
+    shown
+}
+
+/// As [`printable`], on one line and at most `width` characters long.
+#[must_use]
+pub fn one_line(text: &str, width: usize) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if shown.chars().count() >= width {
+            shown.push('…');
+            break;
+        }
+        push_escaped(&mut shown, c);
+    }
+    shown
+}
+
+fn push_escaped(shown: &mut String, c: char) {
+    let hides = matches!(
+        c,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    );
+    if c.is_control() || hides {
+        shown.extend(c.escape_default());
+    } else {
+        shown.push(c);
+    }
+}
+
+/// Seconds since 1970 as `2026-11-29T03:00:00Z`.
+#[must_use]
+pub fn when(seconds: Option<u64>) -> String {
+    let Some(seconds) = seconds else {
+        return "-".to_owned();
+    };
+    // The last second of the year 9999: beyond it there is no such notation.
+    if seconds > 253_402_300_799 {
+        return seconds.to_string();
+    }
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_letter_cannot_drive_the_terminal() {
+        assert_eq!(printable("a\x1b[31mb\n\u{202e}c"), "a\\u{1b}[31mb\n\\u{202e}c");
+        assert_eq!(one_line("a\nb", 10), "a\\nb");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+        assert_eq!(one_line("naïve 日本", 10), "naïve 日本");
+    }
+
+    #[test]
+    fn times_are_readable_and_never_panic() {
+        assert_eq!(when(Some(0)), "1970-01-01T00:00:00Z");
+        assert_eq!(when(None), "-");
+        assert_eq!(when(Some(u64::MAX)), u64::MAX.to_string());
+    }
+}

@@ -1,0 +1,73 @@
+//! What an apply did, object by object: complete also when it failed half-way.
+
+use crate::error::Error;
+use crate::plan::{Conflict, Object};
+
+/// What happened to one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Done {
+    /// It was not there and now is.
+    Created,
+    /// It was there as the file says.
+    Unchanged,
+    /// The request was sent; whether it changed anything cannot be known
+    /// without the management API.
+    Ensured,
+    /// It is there otherwise; nothing was changed.
+    Conflict(Conflict),
+    /// It failed.
+    Failed(Error),
+    /// Not reached, because something before it failed.
+    NotTried,
+}
+
+/// One object of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The object.
+    pub object: Object,
+    /// What happened to it.
+    pub done: Done,
+}
+
+/// The report of one apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplyReport {
+    /// The vhost it was applied to.
+    pub vhost: String,
+    /// The broker, product and version.
+    pub broker: String,
+    /// Every object of the file, in the order of execution.
+    pub lines: Vec<Line>,
+}
+
+impl ApplyReport {
+    /// How many objects ended that way.
+    #[must_use]
+    pub fn count(&self, is: impl Fn(&Done) -> bool) -> usize {
+        self.lines.iter().filter(|line| is(&line.done)).count()
+    }
+
+    /// Whether anything was created.
+    #[must_use]
+    pub fn changed(&self) -> bool {
+        self.count(|done| matches!(done, Done::Created)) > 0
+    }
+
+    /// The conflicts that kept it from doing anything.
+    pub fn conflicts(&self) -> impl Iterator<Item = &Conflict> {
+        self.lines.iter().filter_map(|line| match &line.done {
+            Done::Conflict(conflict) => Some(conflict),
+            _ => None,
+        })
+    }
+
+    /// The failure that ended it.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Error> {
+        self.lines.iter().find_map(|line| match &line.done {
+            Done::Failed(error) => Some(error),
+            _ => None,
+        })
+    }
+}

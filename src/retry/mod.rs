@@ -1,0 +1,13 @@
+//! Retries: what an attempt's outcome means and where the message goes next.
+//!
+//! Pure decisions. Nothing here knows a socket, a clock or a process.
+
+mod decide;
+mod outcome;
+mod path;
+mod policy;
+
+pub use decide::{BuryReason, Verdict, decide};
+pub use outcome::Outcome;
+pub use path::{DeadLetterAddress, PathProblem, RetryPath, path};
+pub use policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};

@@ -1,0 +1,188 @@
+//! Names: at most 255 bytes of UTF-8, one type for each kind of object.
+//!
+//! The limit is AMQP's short string, which RabbitMQ applies to queue and
+//! exchange names and to routing keys (queues.md, "Names"; measured on 3.10,
+//! 4.0 and 4.3).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest name, in bytes of UTF-8.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// A name of the kind `K`. Ordered and compared by its bytes.
+pub struct Name<K> {
+    text: String,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Marks a [`Name`] and words its errors.
+pub trait NameKind {
+    /// What the name names, as an error says it.
+    const WHAT: &'static str;
+}
+
+/// Marks queue names.
+#[derive(Debug)]
+pub enum OfQueue {}
+/// Marks exchange names.
+#[derive(Debug)]
+pub enum OfExchange {}
+/// Marks vhost names.
+#[derive(Debug)]
+pub enum OfVhost {}
+/// Marks routing and binding keys.
+#[derive(Debug)]
+pub enum OfKey {}
+
+impl NameKind for OfQueue {
+    const WHAT: &'static str = "queue name";
+}
+impl NameKind for OfExchange {
+    const WHAT: &'static str = "exchange name";
+}
+impl NameKind for OfVhost {
+    const WHAT: &'static str = "vhost name";
+}
+impl NameKind for OfKey {
+    const WHAT: &'static str = "routing key";
+}
+
+/// A queue name.
+pub type QueueName = Name<OfQueue>;
+/// An exchange name; the empty one is the default exchange.
+pub type ExchangeName = Name<OfExchange>;
+/// A vhost name.
+pub type VhostName = Name<OfVhost>;
+/// A routing key, or the key (pattern) of a binding.
+pub type RoutingKey = Name<OfKey>;
+
+impl<K: NameKind> Name<K> {
+    /// Checks the length.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] over [`MAX_NAME_BYTES`].
+    pub fn new(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        if text.len() > MAX_NAME_BYTES {
+            let start: String = text.chars().take(24).collect();
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "{} '{start}…' has {} bytes; AMQP allows {MAX_NAME_BYTES}",
+                    K::WHAT,
+                    text.len()
+                ),
+            )
+            .hint("shorten it; letters outside ASCII count 2 to 4 bytes"));
+        }
+        Ok(Self {
+            text,
+            kind: PhantomData,
+        })
+    }
+}
+
+impl<K> Name<K> {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the broker keeps this name for itself (`amq.` prefix).
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.text.starts_with("amq.")
+    }
+
+    /// Whether it is the empty name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+}
+
+impl RoutingKey {
+    /// The key that the default exchange routes to `queue` by.
+    #[must_use]
+    pub fn of_queue(queue: &QueueName) -> Self {
+        Self {
+            text: queue.text.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl ExchangeName {
+    /// The default exchange, whose name is empty.
+    #[must_use]
+    pub fn default_exchange() -> Self {
+        Self {
+            text: String::new(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K> Clone for Name<K> {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K> PartialEq for Name<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl<K> Eq for Name<K> {}
+
+impl<K> PartialOrd for Name<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Name<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl<K> fmt::Display for Name<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<K> fmt::Debug for Name<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_bytes_not_letters() {
+        assert!(QueueName::new("é".repeat(127)).is_ok());
+        let error = QueueName::new("é".repeat(128)).expect_err("256 bytes");
+        assert!(error.to_string().contains("256 bytes"), "{error}");
+    }
+
+    #[test]
+    fn knows_the_reserved_prefix() {
+        let reserved = |text: &str| ExchangeName::new(text).expect("name").is_reserved();
+        assert!(reserved("amq.topic"));
+        assert!(!reserved("amqp.topic"));
+    }
+}

@@ -1,0 +1,319 @@
+//! Typed reading of the tree: every mistake is collected with its place.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::error::Result as MqResult;
+use crate::field::{FieldTable, FieldValue};
+use crate::topologyfile::tree::{Key, Node, Value};
+use crate::topologyfile::units;
+
+/// Collects mistakes while values are read.
+#[derive(Default)]
+pub(super) struct Reader {
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// The entries of a map whose unknown keys have been reported already.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'n> {
+    entries: &'n [(Key, Node)],
+}
+
+impl<'n> Fields<'n> {
+    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+        self.entries
+            .iter()
+            .find(|(candidate, _)| candidate.text == key)
+            .map(|(_, node)| node)
+    }
+}
+
+impl Reader {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.diagnostics.is_empty()
+    }
+
+    pub(super) fn finish<T>(self, value: T) -> Result<T, Vec<Diagnostic>> {
+        if self.is_clean() {
+            Ok(value)
+        } else {
+            Err(self.diagnostics)
+        }
+    }
+
+    fn expected(&mut self, node: &Node, what: &str, expected: &str) {
+        self.report(
+            Diagnostic::new(
+                "MQ102",
+                node.place(),
+                format!("{what} is {}", node.describe()),
+            )
+            .label(format!("expected {expected}")),
+        );
+    }
+
+    /// The entries of a map of named objects; `what` names the map.
+    pub(super) fn entries<'n>(&mut self, node: &'n Node, what: &str) -> &'n [(Key, Node)] {
+        match &node.value {
+            Value::Map(entries) => entries,
+            Value::Null => &[],
+            _ => {
+                self.expected(node, what, "a map of names");
+                &[]
+            }
+        }
+    }
+
+    /// The items of a list; `what` names the list.
+    pub(super) fn items<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
+        match &node.value {
+            Value::List(items) => items,
+            Value::Null => &[],
+            _ => {
+                self.expected(node, what, "a list");
+                &[]
+            }
+        }
+    }
+
+    /// A map with a fixed set of keys; nothing at all (`name:`) is the empty map.
+    pub(super) fn fields<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Fields<'n>> {
+        let entries = match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            Value::Null => &[],
+            _ => {
+                self.expected(node, what, "a map");
+                return None;
+            }
+        };
+        for (key, _) in entries {
+            if !known.contains(&key.text.as_str()) {
+                let help = match closest(&key.text, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("known keys: {}", known.join(", ")),
+                };
+                self.report(
+                    Diagnostic::new(
+                        "MQ101",
+                        key.place.clone(),
+                        format!("unknown key `{}`", key.text),
+                    )
+                    .label(format!("not a key of {what}"))
+                    .help(help),
+                );
+            }
+        }
+        Some(Fields { entries })
+    }
+
+    pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+        if let Value::Text(text) = &node.value {
+            return Some(text);
+        }
+        let quoted = match &node.value {
+            Value::Bool(_) | Value::Integer(_) | Value::Float(_) => "text; put it in quotes",
+            _ => "text",
+        };
+        self.expected(node, what, quoted);
+        None
+    }
+
+    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+        if let Value::Bool(value) = node.value {
+            return Some(value);
+        }
+        self.expected(node, what, "true or false");
+        None
+    }
+
+    pub(super) fn integer(
+        &mut self,
+        node: &Node,
+        what: &str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        if let Value::Integer(value) = node.value
+            && let Ok(value) = u64::try_from(value)
+            && range.contains(&value)
+        {
+            return Some(value);
+        }
+        let expected = if *range.end() >= i64::MAX.unsigned_abs() {
+            format!("a whole number from {}", range.start())
+        } else {
+            format!("a whole number from {} to {}", range.start(), range.end())
+        };
+        self.expected(node, what, &expected);
+        None
+    }
+
+    pub(super) fn duration(&mut self, node: &Node, what: &str) -> Option<Duration> {
+        self.with_unit(node, what, "a duration with its unit, such as 10m", |text| {
+            units::duration(text)
+        })
+    }
+
+    pub(super) fn size(&mut self, node: &Node, what: &str) -> Option<u64> {
+        self.with_unit(node, what, "a size with its unit, such as 10MiB", |text| {
+            units::size(text)
+        })
+    }
+
+    fn with_unit<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        expected: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let Value::Text(text) = &node.value else {
+            self.expected(node, what, expected);
+            return None;
+        };
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.report(
+                    Diagnostic::new(
+                        "MQ103",
+                        node.place(),
+                        format!("{what} cannot be '{text}'"),
+                    )
+                    .label(problem),
+                );
+                None
+            }
+        }
+    }
+
+    /// One of a fixed set of words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let text = self.text(node, what)?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let mut diagnostic = Diagnostic::new(
+            "MQ103",
+            node.place(),
+            format!("{what} cannot be '{text}'"),
+        )
+        .label(format!("expected {}", known.join(", ")));
+        if let Some(near) = closest(text, known.iter().copied()) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    /// A name in a value.
+    pub(super) fn name<T, F>(&mut self, node: &Node, what: &str, new: F) -> Option<T>
+    where
+        F: Fn(String) -> MqResult<T>,
+    {
+        let text = self.text(node, what)?;
+        self.checked_name(text, node.place(), new)
+    }
+
+    /// A name in a key.
+    pub(super) fn key_name<T, F>(&mut self, key: &Key, new: F) -> Option<T>
+    where
+        F: Fn(String) -> MqResult<T>,
+    {
+        self.checked_name(&key.text, key.place.clone(), new)
+    }
+
+    fn checked_name<T, F>(&mut self, text: &str, place: Place, new: F) -> Option<T>
+    where
+        F: Fn(String) -> MqResult<T>,
+    {
+        match new(text.to_owned()) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                let mut diagnostic = Diagnostic::new("MQ104", place, error.message());
+                if let Some(help) = error.way_out() {
+                    diagnostic = diagnostic.help(help);
+                }
+                self.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Free arguments, typed by YAML.
+    pub(super) fn table(&mut self, node: &Node, what: &str) -> FieldTable {
+        let mut table = FieldTable::new();
+        for (key, value) in self.entries(node, what) {
+            if key.text.len() > crate::topology::MAX_NAME_BYTES {
+                self.report(Diagnostic::new(
+                    "MQ104",
+                    key.place.clone(),
+                    format!("{what} has a name over 255 bytes"),
+                ));
+                continue;
+            }
+            table.insert(key.text.clone(), field_value(value));
+        }
+        table
+    }
+}
+
+fn field_value(node: &Node) -> FieldValue {
+    match &node.value {
+        Value::Null => FieldValue::Void,
+        Value::Bool(value) => FieldValue::Bool(*value),
+        Value::Integer(value) => FieldValue::I64(*value),
+        Value::Float(value) => FieldValue::F64(*value),
+        Value::Text(text) => FieldValue::text(text.clone()),
+        Value::List(items) => FieldValue::Array(items.iter().map(field_value).collect()),
+        Value::Map(entries) => FieldValue::Table(
+            entries
+                .iter()
+                .map(|(key, value)| (key.text.clone(), field_value(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// The candidate that `text` was most likely meant to be.
+pub(super) fn closest<'a>(
+    text: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1.max(candidate.chars().count() / 3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closest_finds_a_slip_and_no_stranger() {
+        let known = ["type", "durable", "message_ttl"];
+        let near = |text| closest(text, known.iter().copied());
+        assert_eq!(near("typ"), Some("type"));
+        assert_eq!(near("durabel"), Some("durable"));
+        assert_eq!(near("message-ttl"), Some("message_ttl"));
+        assert_eq!(near("bindings"), None);
+    }
+}

@@ -1,0 +1,439 @@
+//! Carries out what the machine decides: one session from subscription to drain.
+//!
+//! No decisions about messages are made here. Whatever ends a session, every
+//! running handler has ended when it returns, so the next session cannot work
+//! on the same message at the same time.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where the worker meets the clock"
+)]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::amqp::{Connection, Incoming, Subscription};
+use crate::error::{Error, ErrorKind, Result};
+use crate::handler::{Exec, Job};
+use crate::message::{Delivery, Parking, park, sanitise};
+use crate::retry::{Outcome, RetryPath, Strategy};
+use crate::topology::{QueueName, RoutingKey};
+use crate::worker::drained::{DrainCheck, Emptiness};
+use crate::worker::machine::{Effect, Event, Machine, StopReason};
+use crate::worker::parker::Parker;
+
+/// How often idleness and emptiness are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// What the user asked for, apart from what bounds the machine.
+pub struct Wanted {
+    /// The work queue.
+    pub queue: QueueName,
+    /// Most messages in work at once.
+    pub prefetch: u16,
+    /// Attempts for each message.
+    pub max_attempts: u32,
+    /// Where nacks lead; `None` when messages are only printed.
+    pub path: Option<RetryPath>,
+    /// Stop when queue and retries are drained.
+    pub until_empty: bool,
+    /// Stop after this long without a message.
+    pub idle_timeout: Option<Duration>,
+    /// How long running handlers may take once the worker stops.
+    pub grace: Duration,
+}
+
+/// How one session ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// The machine is done; ask it why.
+    Done,
+    /// The connection broke; reconnect.
+    Lost(Error),
+    /// A second signal: handlers were killed, their messages go back by themselves.
+    SecondSignal(u8),
+}
+
+/// What handles messages.
+pub enum Handling<'h> {
+    /// A program for each.
+    Exec(&'h Exec),
+    /// Our own standard output.
+    Print(&'h mut dyn FnMut(&Delivery) -> io::Result<()>),
+}
+
+/// One subscription being worked.
+pub struct Session<'s> {
+    wanted: &'s Wanted,
+    connection: &'s Connection,
+    subscription: Subscription<'s>,
+    machine: &'s mut Machine,
+    deliveries: BTreeMap<u64, Arc<Delivery>>,
+    running: JoinSet<(u64, Outcome)>,
+    parker: Parker,
+    kill: watch::Sender<bool>,
+    drain_check: DrainCheck,
+    retries_out: u64,
+    last_retry: Instant,
+    last_activity: Instant,
+    deadline: Option<Instant>,
+    subscribed: bool,
+}
+
+impl<'s> Session<'s> {
+    /// Subscribes.
+    ///
+    /// # Errors
+    /// When the queue cannot be consumed.
+    pub async fn open(
+        wanted: &'s Wanted,
+        connection: &'s Connection,
+        machine: &'s mut Machine,
+        limit: Duration,
+    ) -> Result<Self> {
+        let subscription = Subscription::open(connection, &wanted.queue, wanted.prefetch).await?;
+        let longest_wait = wanted
+            .path
+            .as_ref()
+            .map_or(Duration::ZERO, |path| path.longest_wait);
+        Ok(Self {
+            wanted,
+            connection,
+            subscription,
+            machine,
+            deliveries: BTreeMap::new(),
+            running: JoinSet::new(),
+            parker: Parker::start(connection.endpoint().clone(), limit),
+            kill: watch::Sender::new(false),
+            drain_check: DrainCheck::new(longest_wait),
+            retries_out: 0,
+            last_retry: Instant::now(),
+            last_activity: Instant::now(),
+            deadline: None,
+            subscribed: true,
+        })
+    }
+
+    /// Works until the machine is done, the connection breaks or a second signal comes.
+    pub async fn run(
+        mut self,
+        handling: &mut Handling<'_>,
+        signals: &mut mpsc::UnboundedReceiver<u8>,
+    ) -> Ending {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if self.machine.is_done() && !self.subscribed {
+                return Ending::Done;
+            }
+            let deadline = self.deadline;
+            let step = tokio::select! {
+                incoming = self.subscription.next(), if self.subscribed => {
+                    self.incoming(incoming, handling).await
+                }
+                Some(ended) = self.running.join_next() => match ended {
+                    Ok((tag, outcome)) => {
+                        self.apply(Event::Finished { tag, outcome }, handling).await
+                    }
+                    Err(error) => Err(Error::new(
+                        ErrorKind::Internal,
+                        format!("a handler task broke: {error}"),
+                    )),
+                },
+                (tag, result) = self.parker.next() => self.published(tag, result, handling).await,
+                Some(signal) = signals.recv() => {
+                    if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
+                        self.kill_handlers().await;
+                        return Ending::SecondSignal(signal);
+                    }
+                    self.apply(Event::Stop(StopReason::Signal), handling).await
+                }
+                () = at(deadline) => {
+                    self.deadline = None;
+                    tracing::warn!("the grace period is over: ending the handlers that still run");
+                    self.kill.send_replace(true);
+                    Ok(())
+                }
+                _ = looks.tick() => self.look(handling).await,
+            };
+            if let Err(error) = step {
+                return self.lost(error, signals).await;
+            }
+        }
+    }
+
+    async fn incoming(&mut self, incoming: Incoming, handling: &mut Handling<'_>) -> Result<()> {
+        match incoming {
+            Incoming::Delivery(tag, delivery) => {
+                self.last_activity = Instant::now();
+                self.drain_check.disturbed();
+                let event = self.take(tag, *delivery);
+                self.apply(event, handling).await
+            }
+            Incoming::Failed(error) => Err(error),
+            Incoming::Cancelled if self.machine.stop_reason().is_some() => {
+                self.subscribed = false;
+                Ok(())
+            }
+            Incoming::Cancelled => {
+                self.subscribed = false;
+                match self.connection.queue_status(&self.wanted.queue).await? {
+                    None => {
+                        self.apply(Event::Stop(StopReason::QueueGone), handling)
+                            .await
+                    }
+                    Some(_) => Err(Error::new(
+                        ErrorKind::Unavailable,
+                        format!(
+                            "the broker ended the subscription to queue '{}'",
+                            self.wanted.queue
+                        ),
+                    )
+                    .hint("a message held longer than the broker's consumer_timeout does this on 4.3")),
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
+        let deaths = delivery.deaths();
+        let nack_is_fatal =
+            deaths.malformed && self.connection.facts().malformed_x_death_is_fatal();
+        let failed = match &self.wanted.path {
+            Some(path) if path.strategy == Strategy::Dlx => {
+                deaths.rejected_from(self.wanted.queue.as_str())
+            }
+            _ => 0,
+        };
+        if failed > 0 {
+            self.retries_out = self.retries_out.saturating_sub(1);
+        }
+        self.deliveries.insert(tag, Arc::new(delivery));
+        Event::Delivered {
+            tag,
+            attempt: u32::try_from(failed).unwrap_or(u32::MAX).saturating_add(1),
+            nack_is_fatal,
+        }
+    }
+
+    async fn published(
+        &mut self,
+        tag: u64,
+        result: Result<()>,
+        handling: &mut Handling<'_>,
+    ) -> Result<()> {
+        match result {
+            // The broker went away: that is the connection's failure, not the message's.
+            Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+            result => self.apply(Event::Published { tag, result }, handling).await,
+        }
+    }
+
+    /// Hands an event to the machine and does what it says, until it says nothing more.
+    async fn apply(&mut self, event: Event, handling: &mut Handling<'_>) -> Result<()> {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for effect in self.machine.handle(event) {
+                if let Some(next) = self.carry_out(effect, handling).await? {
+                    events.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn carry_out(
+        &mut self,
+        effect: Effect,
+        handling: &mut Handling<'_>,
+    ) -> Result<Option<Event>> {
+        match effect {
+            Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
+            Effect::Ack { tag } => {
+                self.deliveries.remove(&tag);
+                self.subscription.ack(tag).await?;
+            }
+            Effect::DeadLetter { tag } => {
+                self.deliveries.remove(&tag);
+                self.subscription.dead_letter(tag).await?;
+                self.retry_left();
+            }
+            Effect::Release { tag } => {
+                self.deliveries.remove(&tag);
+                self.subscription.release(tag).await?;
+            }
+            Effect::Park {
+                tag,
+                attempt,
+                reason,
+            } => {
+                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
+                {
+                    let key = RoutingKey::new(delivery.routing_key.clone())?;
+                    let parking = Parking {
+                        queue: &self.wanted.queue,
+                        reason: &reason,
+                        attempt,
+                        now: now(),
+                    };
+                    let copy = park(delivery, &path.end_address(&key), &parking);
+                    self.parker.publish(tag, copy);
+                }
+            }
+            Effect::Sanitise { tag } => {
+                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
+                {
+                    let key = RoutingKey::new(delivery.routing_key.clone())?;
+                    let copy = sanitise(delivery, &path.nack_address(&key));
+                    self.parker.publish(tag, copy);
+                    self.retry_left();
+                }
+            }
+            Effect::CancelConsumer => {
+                self.deadline = Some(Instant::now() + self.wanted.grace);
+                if self.subscribed {
+                    self.subscription.cancel().await?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
+        let delivery = Arc::clone(self.deliveries.get(&tag)?);
+        match handling {
+            Handling::Exec(exec) => {
+                let exec: Exec = (*exec).clone();
+                let kill = self.kill.subscribe();
+                let job = Job {
+                    queue: self.wanted.queue.clone(),
+                    delivery,
+                    attempt,
+                    max_attempts: self.wanted.max_attempts,
+                };
+                self.running.spawn(async move {
+                    let outcome = exec.run(job, kill).await;
+                    tracing::debug!(tag, attempt, ?outcome, "handled");
+                    (tag, outcome)
+                });
+                None
+            }
+            Handling::Print(print) => match print(&delivery) {
+                Ok(()) => Some(Event::Finished {
+                    tag,
+                    outcome: Outcome::Done,
+                }),
+                Err(error) => {
+                    let reason = match error.kind() {
+                        io::ErrorKind::BrokenPipe => StopReason::ReaderGone,
+                        _ => StopReason::Output(error.to_string()),
+                    };
+                    Some(Event::Unprinted { tag, reason })
+                }
+            },
+        }
+    }
+
+    fn retry_left(&mut self) {
+        let through_broker = self
+            .wanted
+            .path
+            .as_ref()
+            .is_some_and(|path| path.strategy == Strategy::Dlx);
+        if through_broker {
+            self.retries_out += 1;
+            self.last_retry = Instant::now();
+        }
+    }
+
+    /// Idle or drained?
+    async fn look(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        if self.machine.stop_reason().is_some() || self.machine.in_flight() > 0 {
+            if self.machine.in_flight() > 0 {
+                self.last_activity = Instant::now();
+            }
+            return Ok(());
+        }
+        if let Some(limit) = self.wanted.idle_timeout
+            && self.last_activity.elapsed() >= limit
+        {
+            return self.apply(Event::Stop(StopReason::Idle), handling).await;
+        }
+        if self.wanted.until_empty {
+            let found = Emptiness {
+                ready: self.ready().await?,
+                in_flight: self.machine.in_flight(),
+                retries_out: self.retries_out,
+                since_last_retry: self.last_retry.elapsed(),
+            };
+            if self.drain_check.look(found) {
+                return self.apply(Event::Stop(StopReason::Empty), handling).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ready(&self) -> Result<u64> {
+        let wait_queues = self.wanted.path.iter().flat_map(|path| &path.wait_queues);
+        let mut ready = 0;
+        for queue in std::iter::once(&self.wanted.queue).chain(wait_queues) {
+            if let Some(status) = self.connection.queue_status(queue).await? {
+                ready += u64::from(status.ready);
+            }
+        }
+        Ok(ready)
+    }
+
+    /// After the connection broke: let handlers end, for their work is real even
+    /// though it cannot be settled any more.
+    async fn lost(mut self, error: Error, signals: &mut mpsc::UnboundedReceiver<u8>) -> Ending {
+        self.machine.handle(Event::ConnectionLost);
+        let mut deadline = self.deadline;
+        loop {
+            tokio::select! {
+                ended = self.running.join_next() => match ended {
+                    None => return Ending::Lost(error),
+                    Some(Ok((_, Outcome::Done))) => tracing::warn!(
+                        "a message was handled but could not be acknowledged; the broker will hand it out again"
+                    ),
+                    Some(_) => {}
+                },
+                Some(signal) = signals.recv() => {
+                    if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
+                        self.kill_handlers().await;
+                        return Ending::SecondSignal(signal);
+                    }
+                    self.machine.handle(Event::Stop(StopReason::Signal));
+                    deadline = Some(Instant::now() + self.wanted.grace);
+                }
+                () = at(deadline) => {
+                    deadline = None;
+                    self.kill.send_replace(true);
+                }
+            }
+        }
+    }
+
+    async fn kill_handlers(&mut self) {
+        self.kill.send_replace(true);
+        while self.running.join_next().await.is_some() {}
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

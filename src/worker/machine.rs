@@ -1,0 +1,393 @@
+//! The worker's decisions as a machine without sockets: an event in, effects out.
+//!
+//! Invariants (property-tested): every delivery is settled exactly once, no
+//! settle happens before the outcome it reports is confirmed, no more than
+//! `prefetch` deliveries are in work, and nothing new starts once draining.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
+
+/// What bounds the worker; fixed for its life.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most messages in work at once; at least 1.
+    pub prefetch: u16,
+    /// Stop after this many messages were settled for good.
+    pub max_messages: Option<u64>,
+    /// Attempts for each message, the first included; at least 1.
+    pub max_attempts: u32,
+    /// How failed messages come back.
+    pub strategy: Strategy,
+    /// Whether a nack leads into a wait queue, so that messages at the end of
+    /// their attempts must be published past it.
+    pub park: bool,
+}
+
+/// Why the worker stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// `--max-messages` were settled.
+    MaxMessages,
+    /// The queue and its retries are drained.
+    Empty,
+    /// Nothing came for `--idle-timeout`.
+    Idle,
+    /// Whoever read our standard output went away.
+    ReaderGone,
+    /// Our own output could not be written.
+    Output(String),
+    /// The handler said that something it needs is down, or could not be started.
+    Handler {
+        /// Its words.
+        why: String,
+    },
+    /// A copy for the dead-letter queue was not taken; its message was put back.
+    NotParked(Error),
+    /// The broker ended the subscription and the queue is gone.
+    QueueGone,
+}
+
+/// What happens to the worker.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A message arrived for its `attempt`-th attempt.
+    Delivered {
+        /// Its delivery tag.
+        tag: u64,
+        /// 1 for the first.
+        attempt: u32,
+        /// Whether a plain nack would lose it (malformed `x-death` on 3.10).
+        nack_is_fatal: bool,
+    },
+    /// An attempt ended.
+    Finished {
+        /// Its delivery tag.
+        tag: u64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A message could not be printed: give it back and stop.
+    Unprinted {
+        /// Its delivery tag.
+        tag: u64,
+        /// Why.
+        reason: StopReason,
+    },
+    /// A copy was published, or was not.
+    Published {
+        /// The delivery tag of its original.
+        tag: u64,
+        /// Confirmed and routed, or why not.
+        result: Result<(), Error>,
+    },
+    /// Stop taking messages.
+    Stop(StopReason),
+    /// The connection broke: what was in work comes back by itself.
+    ConnectionLost,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Start an attempt.
+    Run {
+        /// Its delivery tag.
+        tag: u64,
+        /// 1 for the first.
+        attempt: u32,
+    },
+    /// Settle as done.
+    Ack {
+        /// Its delivery tag.
+        tag: u64,
+    },
+    /// Nack without requeue.
+    DeadLetter {
+        /// Its delivery tag.
+        tag: u64,
+    },
+    /// Nack with requeue.
+    Release {
+        /// Its delivery tag.
+        tag: u64,
+    },
+    /// Publish a copy to the dead-letter queue, confirmed and routed.
+    Park {
+        /// Its delivery tag.
+        tag: u64,
+        /// The attempt that was the last.
+        attempt: u32,
+        /// Why.
+        reason: BuryReason,
+    },
+    /// Publish a copy without the broker's records to where a nack would lead.
+    Sanitise {
+        /// Its delivery tag.
+        tag: u64,
+    },
+    /// Cancel the consumer; comes before any settle of the same event.
+    CancelConsumer,
+}
+
+/// What was done with messages so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Deliveries taken.
+    pub received: u64,
+    /// Done and acked.
+    pub acked: u64,
+    /// Failed attempts that will be, or were at once, followed by another.
+    pub retried: u64,
+    /// Dead-lettered because no attempt can help.
+    pub poison: u64,
+    /// Dead-lettered because attempts ran out.
+    pub exhausted: u64,
+    /// Given back untouched.
+    pub released: u64,
+    /// In work when the connection broke; the broker hands them out again.
+    pub unsettled: u64,
+}
+
+impl Counts {
+    /// Messages settled for good.
+    #[must_use]
+    pub const fn settled(&self) -> u64 {
+        self.acked + self.poison + self.exhausted
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Flight {
+    attempt: u32,
+    nack_is_fatal: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Running,
+    Parking(BuryReason),
+    Sanitising,
+}
+
+/// The state of the worker.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    limits: Limits,
+    flights: BTreeMap<u64, Flight>,
+    counts: Counts,
+    stop: Option<StopReason>,
+}
+
+impl Machine {
+    /// A worker that has seen nothing yet.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            flights: BTreeMap::new(),
+            counts: Counts {
+                received: 0,
+                acked: 0,
+                retried: 0,
+                poison: 0,
+                exhausted: 0,
+                released: 0,
+                unsettled: 0,
+            },
+            stop: None,
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Deliveries in work.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Why it stops, once it does.
+    #[must_use]
+    pub const fn stop_reason(&self) -> Option<&StopReason> {
+        self.stop.as_ref()
+    }
+
+    /// Whether it stops and nothing is in work any more.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.stop.is_some() && self.flights.is_empty()
+    }
+
+    /// What an event means.
+    pub fn handle(&mut self, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Delivered {
+                tag,
+                attempt,
+                nack_is_fatal,
+            } => self.delivered(tag, attempt, nack_is_fatal),
+            Event::Finished { tag, outcome } => self.finished(tag, outcome),
+            Event::Published { tag, result } => self.published(tag, result),
+            Event::Unprinted { tag, reason } => {
+                let mut effects = self.stop(reason);
+                effects.extend(self.release(tag));
+                effects
+            }
+            Event::Stop(reason) => self.stop(reason),
+            Event::ConnectionLost => {
+                self.counts.unsettled += self.flights.len() as u64;
+                self.flights.clear();
+                Vec::new()
+            }
+        }
+    }
+
+    fn delivered(&mut self, tag: u64, attempt: u32, nack_is_fatal: bool) -> Vec<Effect> {
+        self.counts.received += 1;
+        if self.stop.is_some() || self.flights.len() >= usize::from(self.limits.prefetch) {
+            self.counts.released += 1;
+            return vec![Effect::Release { tag }];
+        }
+        self.flights.insert(
+            tag,
+            Flight {
+                attempt,
+                nack_is_fatal,
+                stage: Stage::Running,
+            },
+        );
+        // A message that comes with more attempts than it may have still gets
+        // one: the number may have been lowered, and an attempt is how the
+        // reason for its end is found.
+        vec![Effect::Run { tag, attempt }]
+    }
+
+    fn finished(&mut self, tag: u64, outcome: Outcome) -> Vec<Effect> {
+        let Some(flight) = self.flights.get(&tag).cloned() else {
+            return Vec::new();
+        };
+        if !matches!(flight.stage, Stage::Running) {
+            return Vec::new();
+        }
+        match decide(
+            outcome,
+            flight.attempt,
+            self.limits.max_attempts,
+            self.limits.strategy,
+        ) {
+            Verdict::Ack => {
+                self.counts.acked += 1;
+                self.settle(tag, Effect::Ack { tag })
+            }
+            Verdict::RetryThroughBroker { .. } if flight.nack_is_fatal => {
+                self.publishing(tag, Stage::Sanitising);
+                vec![Effect::Sanitise { tag }]
+            }
+            Verdict::RetryThroughBroker { .. } => {
+                self.counts.retried += 1;
+                self.settle(tag, Effect::DeadLetter { tag })
+            }
+            Verdict::RetryInPlace { .. } if self.stop.is_some() => self.release(tag),
+            Verdict::RetryInPlace { .. } => {
+                self.counts.retried += 1;
+                let attempt = flight.attempt.saturating_add(1);
+                if let Some(flight) = self.flights.get_mut(&tag) {
+                    flight.attempt = attempt;
+                }
+                vec![Effect::Run { tag, attempt }]
+            }
+            Verdict::Bury(reason) if self.limits.park || flight.nack_is_fatal => {
+                self.publishing(tag, Stage::Parking(reason.clone()));
+                vec![Effect::Park {
+                    tag,
+                    attempt: flight.attempt,
+                    reason,
+                }]
+            }
+            Verdict::Bury(reason) => {
+                self.count_buried(&reason);
+                self.settle(tag, Effect::DeadLetter { tag })
+            }
+            Verdict::ReleaseAndStop { why } => {
+                let mut effects = self.stop(StopReason::Handler { why });
+                effects.extend(self.release(tag));
+                effects
+            }
+            Verdict::Release => self.release(tag),
+        }
+    }
+
+    fn published(&mut self, tag: u64, result: Result<(), Error>) -> Vec<Effect> {
+        let Some(flight) = self.flights.get(&tag) else {
+            return Vec::new();
+        };
+        match (flight.stage.clone(), result) {
+            (Stage::Running, _) => Vec::new(),
+            (Stage::Parking(reason), Ok(())) => {
+                self.count_buried(&reason);
+                self.settle(tag, Effect::Ack { tag })
+            }
+            (Stage::Sanitising, Ok(())) => {
+                self.counts.retried += 1;
+                self.settle(tag, Effect::Ack { tag })
+            }
+            (Stage::Parking(_) | Stage::Sanitising, Err(error)) => {
+                let mut effects = self.stop(StopReason::NotParked(error));
+                effects.extend(self.release(tag));
+                effects
+            }
+        }
+    }
+
+    /// The first reason counts; a consumer is cancelled once.
+    fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
+        if self.stop.is_some() {
+            return Vec::new();
+        }
+        self.stop = Some(reason);
+        vec![Effect::CancelConsumer]
+    }
+
+    fn publishing(&mut self, tag: u64, stage: Stage) {
+        if let Some(flight) = self.flights.get_mut(&tag) {
+            flight.stage = stage;
+        }
+    }
+
+    fn count_buried(&mut self, reason: &BuryReason) {
+        match reason {
+            BuryReason::Poison { .. } => self.counts.poison += 1,
+            BuryReason::Exhausted { .. } => self.counts.exhausted += 1,
+        }
+    }
+
+    fn release(&mut self, tag: u64) -> Vec<Effect> {
+        self.counts.released += 1;
+        self.flights.remove(&tag);
+        vec![Effect::Release { tag }]
+    }
+
+    /// A settle frees a place; if that place must stay empty the consumer is
+    /// cancelled first, or the broker would hand out one message more.
+    fn settle(&mut self, tag: u64, effect: Effect) -> Vec<Effect> {
+        self.flights.remove(&tag);
+        let mut effects = match self.limits.max_messages {
+            Some(max) if self.counts.settled() >= max => self.stop(StopReason::MaxMessages),
+            _ => Vec::new(),
+        };
+        effects.push(effect);
+        effects
+    }
+}
+
+#[cfg(test)]
+mod tests;
