@@ -50,8 +50,7 @@ pub struct ConsumeArgs {
         long,
         value_name = "COMMAND",
         num_args = 1..,
-        allow_hyphen_values = true,
-        trailing_var_arg = true
+        allow_hyphen_values = true
     )]
     pub exec: Vec<OsString>,
 

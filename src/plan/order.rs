@@ -110,24 +110,21 @@ pub fn steps(topology: &Topology) -> Vec<Step> {
     steps
 }
 
-/// Alternates before the exchanges that name them; a cycle falls back to the order of names.
+/// Alternates before the exchanges that name them; a cycle is cut where it was entered.
 fn exchanges_in_order(topology: &Topology) -> Vec<(ExchangeName, Exchange)> {
     let mut ordered = Vec::new();
-    let mut placed: BTreeSet<&ExchangeName> = BTreeSet::new();
-    let mut left: Vec<(&ExchangeName, &Exchange)> = topology.exchanges.iter().collect();
-    while !left.is_empty() {
-        let ready = |exchange: &Exchange, placed: &BTreeSet<&ExchangeName>| {
-            exchange.alternate.as_ref().is_none_or(|alternate| {
-                placed.contains(alternate) || !topology.exchanges.contains_key(alternate)
-            })
-        };
-        let at = left
-            .iter()
-            .position(|(_, exchange)| ready(exchange, &placed))
-            .unwrap_or(0);
-        let (name, exchange) = left.remove(at);
-        placed.insert(name);
-        ordered.push((name.clone(), exchange.clone()));
+    let mut seen = BTreeSet::new();
+    for name in topology.exchanges.keys() {
+        let mut chain = Vec::new();
+        let mut next = Some(name);
+        while let Some(name) = next
+            && let Some(exchange) = topology.exchanges.get(name)
+            && seen.insert(name)
+        {
+            chain.push((name.clone(), exchange.clone()));
+            next = exchange.alternate.as_ref();
+        }
+        ordered.extend(chain.into_iter().rev());
     }
     ordered
 }
@@ -165,10 +162,10 @@ queues:
 "
             ),
             [
-                "dlx",
                 "loop",
                 "z",
                 "a",
+                "dlx",
                 "dead",
                 "work",
                 "dlx -> dead [dead]",

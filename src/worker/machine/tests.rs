@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::retry::Strategy;
 
 fn limits(strategy: Strategy) -> Limits {
     Limits {
