@@ -209,7 +209,9 @@ impl ManagementEndpoint {
         }
         let user = match base.username() {
             "" => amqp.user.clone(),
-            user => decode(user).ok_or_else(|| wrong("has a user name that is not UTF-8".into()))?,
+            user => {
+                decode(user).ok_or_else(|| wrong("has a user name that is not UTF-8".into()))?
+            }
         };
         let password = match base.password() {
             None => amqp.password.clone(),
@@ -352,13 +354,7 @@ mod tests {
             ("amqp://localhost", "localhost", 5672, "guest", "/"),
             ("amqp://localhost/%2f", "localhost", 5672, "guest", "/"),
             ("amqps://u:p@h/shop", "h", 5671, "u", "shop"),
-            (
-                "amqp://u%40x:p%2Fq@h:1/a%20b%2Fc",
-                "h",
-                1,
-                "u@x",
-                "a b/c",
-            ),
+            ("amqp://u%40x:p%2Fq@h:1/a%20b%2Fc", "h", 1, "u@x", "a b/c"),
             ("amqp://[::1]:5673/v", "::1", 5673, "guest", "v"),
         ] {
             let parsed = endpoint(url);

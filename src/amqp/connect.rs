@@ -160,7 +160,9 @@ impl Connection {
         if self.is_blocked() {
             error.hint("the broker blocks publishers: a memory or disk alarm is on; see `rabbitmqctl list_alarms`")
         } else {
-            error.hint("the broker may be overloaded; run this again, or give it longer with --timeout")
+            error.hint(
+                "the broker may be overloaded; run this again, or give it longer with --timeout",
+            )
         }
     }
 

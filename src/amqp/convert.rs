@@ -148,7 +148,11 @@ pub(super) fn from_properties(theirs: &BasicProperties) -> Properties {
     Properties {
         content_type: text(theirs.content_type()),
         content_encoding: text(theirs.content_encoding()),
-        headers: theirs.headers().as_ref().map(from_table).unwrap_or_default(),
+        headers: theirs
+            .headers()
+            .as_ref()
+            .map(from_table)
+            .unwrap_or_default(),
         delivery_mode: theirs.delivery_mode().map(|mode| match mode {
             2 => DeliveryMode::Persistent,
             _ => DeliveryMode::Transient,
@@ -185,7 +189,10 @@ mod tests {
             FieldValue::I64(i64::MIN),
             FieldValue::F32(0.5),
             FieldValue::F64(-0.25),
-            FieldValue::Decimal { scale: 2, value: 314 },
+            FieldValue::Decimal {
+                scale: 2,
+                value: 314,
+            },
             FieldValue::LongStr(vec![0, 255]),
             FieldValue::Bytes(vec![1, 2]),
             FieldValue::Timestamp(9),
@@ -225,6 +232,9 @@ mod tests {
             ..Properties::default()
         };
         let error = properties(&ours).expect_err("too long");
-        assert!(error.to_string().contains("message_id has 256 bytes"), "{error}");
+        assert!(
+            error.to_string().contains("message_id has 256 bytes"),
+            "{error}"
+        );
     }
 }

@@ -12,7 +12,9 @@ use crate::amqp::Connection;
 use crate::amqp::convert::{short, table};
 use crate::amqp::failure::{explain, is_not_found, precondition};
 use crate::error::Result;
-use crate::topology::{Binding, Destination, Exchange, ExchangeName, ExchangeType, Queue, QueueName};
+use crate::topology::{
+    Binding, Destination, Exchange, ExchangeName, ExchangeType, Queue, QueueName,
+};
 
 /// What a passive look at a queue tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

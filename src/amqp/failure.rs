@@ -71,14 +71,18 @@ fn refused(refusal: &AMQPError) -> Error {
             ErrorKind::AccessRefused,
             "check user and password in the URL (or MQ_URL); `guest` may log in from the broker's own machine only",
         ),
-        403 if said.contains("reserved") || said.contains("default exchange") => {
-            (ErrorKind::InvalidInput, "that name belongs to the broker; use another one")
-        }
+        403 if said.contains("reserved") || said.contains("default exchange") => (
+            ErrorKind::InvalidInput,
+            "that name belongs to the broker; use another one",
+        ),
         403 => (
             ErrorKind::AccessRefused,
             "grant it: rabbitmqctl set_permissions -p VHOST USER CONFIGURE WRITE READ",
         ),
-        404 => (ErrorKind::NotFound, "declare it first, or check its name and the vhost"),
+        404 => (
+            ErrorKind::NotFound,
+            "declare it first, or check its name and the vhost",
+        ),
         405 => (
             ErrorKind::Unavailable,
             "it is exclusive to another connection, or has a single active consumer that forbids this",
@@ -100,7 +104,10 @@ fn refused(refusal: &AMQPError) -> Error {
             ErrorKind::NotFound,
             "create it with `rabbitmqctl add_vhost NAME`, or check the end of the URL (`/` is written %2f)",
         ),
-        530 => (ErrorKind::Blocked, "the broker's configuration or policy forbids it"),
+        530 => (
+            ErrorKind::Blocked,
+            "the broker's configuration or policy forbids it",
+        ),
         320 => (
             ErrorKind::Unavailable,
             "the broker closed the connection on purpose (shutdown or an operator); run this again when it is back",
@@ -149,13 +156,37 @@ mod tests {
     #[test]
     fn a_refusal_becomes_its_exit_code_and_a_way_out() {
         for (id, said, kind) in [
-            (403, "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.", ErrorKind::AccessRefused),
-            (403, "ACCESS_REFUSED - write access to exchange 'x' refused", ErrorKind::AccessRefused),
-            (404, "NOT_FOUND - no queue 'q' in vhost '/'", ErrorKind::NotFound),
-            (406, "PRECONDITION_FAILED - message size 20 is larger than configured max size 16", ErrorKind::InvalidInput),
+            (
+                403,
+                "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.",
+                ErrorKind::AccessRefused,
+            ),
+            (
+                403,
+                "ACCESS_REFUSED - write access to exchange 'x' refused",
+                ErrorKind::AccessRefused,
+            ),
+            (
+                404,
+                "NOT_FOUND - no queue 'q' in vhost '/'",
+                ErrorKind::NotFound,
+            ),
+            (
+                406,
+                "PRECONDITION_FAILED - message size 20 is larger than configured max size 16",
+                ErrorKind::InvalidInput,
+            ),
             (530, "NOT_ALLOWED - vhost v not found", ErrorKind::NotFound),
-            (530, "NOT_ALLOWED - access to vhost 'v' refused for user 'u'", ErrorKind::AccessRefused),
-            (320, "CONNECTION_FORCED - broker forced connection closure", ErrorKind::Unavailable),
+            (
+                530,
+                "NOT_ALLOWED - access to vhost 'v' refused for user 'u'",
+                ErrorKind::AccessRefused,
+            ),
+            (
+                320,
+                "CONNECTION_FORCED - broker forced connection closure",
+                ErrorKind::Unavailable,
+            ),
         ] {
             let refusal = AMQPError::from_id(id, ShortString::from(said)).expect("known code");
             let error = refused(&refusal);

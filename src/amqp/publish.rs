@@ -119,7 +119,9 @@ impl<'c> Publisher<'c> {
         let waited = humantime::format_duration(self.confirm_limit);
         let error = Error::new(
             ErrorKind::TimedOut,
-            format!("{doing}: no confirm within {waited}; the broker may or may not have the message"),
+            format!(
+                "{doing}: no confirm within {waited}; the broker may or may not have the message"
+            ),
         );
         if self.connection.is_blocked() {
             error.hint("the broker blocks publishers: a memory or disk alarm is on (`rabbitmqctl list_alarms`); publish again once it is off")

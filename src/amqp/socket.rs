@@ -5,6 +5,10 @@
 //! declare depends on the broker's version. So the first frame is parsed a
 //! second time here. The same place knows what kind of stranger answered when
 //! it was no broker.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where a connection gives up waiting"
+)]
 
 use std::io;
 use std::net::SocketAddr;

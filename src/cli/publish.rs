@@ -35,7 +35,13 @@ pub struct PublishArgs {
     pub exchange: Option<String>,
 
     /// Routing key
-    #[arg(short, long, value_name = "KEY", default_value = "", conflicts_with = "queue")]
+    #[arg(
+        short,
+        long,
+        value_name = "KEY",
+        default_value = "",
+        conflicts_with = "queue"
+    )]
     pub key: String,
 
     /// Queue to publish to, through the default exchange

@@ -20,7 +20,9 @@ use crate::message::Delivery;
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPath, RetryPolicy, Strategy, path};
 use crate::topology::{QueueName, Topology};
-use crate::worker::{Ending, Handling, Limits, Machine, Session as Work, StopReason, Wanted};
+use crate::worker::{
+    Ending, Event, Handling, Limits, Machine, Session as Work, StopReason, Wanted,
+};
 
 const NAME: &str = "mq consume";
 
@@ -31,17 +33,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
     let queue = QueueName::new(args.queue.clone())?;
-    let exec = match args.print {
-        true => None,
-        false => Some(Exec::find(
-            &args.exec,
-            std::env::var_os("PATH"),
-            args.handler_timeout,
-        )?),
+    let exec = if args.print {
+        None
+    } else {
+        let search_path = std::env::var_os("PATH");
+        Some(Exec::find(&args.exec, search_path, args.handler_timeout)?)
     };
-    let file = match args.topology.is_empty() {
-        true => None,
-        false => Some(topology_files::load(&args.topology)?),
+    let file = if args.topology.is_empty() {
+        None
+    } else {
+        Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
@@ -66,7 +67,9 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         prefetch: prefetch(&args),
         max_messages: args.max_messages,
         max_attempts,
-        strategy: path.as_ref().map_or(Strategy::Immediate, |path| path.strategy),
+        strategy: path
+            .as_ref()
+            .map_or(Strategy::Immediate, |path| path.strategy),
         park: path.as_ref().is_some_and(|path| path.park.is_some()),
     };
     let wanted = Wanted {
@@ -309,13 +312,11 @@ async fn work(
             return Ok(Worked::Stopped);
         }
         tracing::warn!(error = error.message(), "connection lost, reconnecting");
-        connection = match reconnect(session, reconnect_for, error, signals).await? {
-            Some(connection) => connection,
-            None => {
-                machine.handle(crate::worker::Event::Stop(StopReason::Signal));
-                return Ok(Worked::Stopped);
-            }
+        let Some(back) = reconnect(session, reconnect_for, error, signals).await? else {
+            machine.handle(Event::Stop(StopReason::Signal));
+            return Ok(Worked::Stopped);
         };
+        connection = back;
     }
 }
 

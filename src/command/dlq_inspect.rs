@@ -68,7 +68,9 @@ fn refusal(queue: &QueueName, risk: &PeekRisk, facts: &BrokerFacts) -> Option<Er
             return Some(
                 Error::new(
                     ErrorKind::Blocked,
-                    format!("queue '{queue}' is a stream, which the management API cannot look into"),
+                    format!(
+                        "queue '{queue}' is a stream, which the management API cannot look into"
+                    ),
                 )
                 .hint("read it with a stream consumer from an offset"),
             );

@@ -116,7 +116,7 @@ fn message(args: PublishArgs) -> Result<Publication> {
         exchange,
         routing_key,
         properties,
-        body: body(args.body)?,
+        body: body(args.body.as_deref())?,
     })
 }
 
@@ -132,8 +132,8 @@ fn split<'t>(header: &'t str, flag: &str, form: &str) -> Result<(String, &'t str
 }
 
 /// The bytes, exactly as they are.
-fn body(given: Option<String>) -> Result<Vec<u8>> {
-    match given.as_deref() {
+fn body(given: Option<&str>) -> Result<Vec<u8>> {
+    match given {
         None | Some("-") => {
             let mut stdin = std::io::stdin();
             if given.is_none() && stdin.is_terminal() {

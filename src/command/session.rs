@@ -119,7 +119,11 @@ impl Session {
 
     /// A success message for people: only in the table format, and not with `--quiet`.
     pub(super) fn say(&self, text: impl FnOnce() -> String) -> Result<()> {
-        if self.quiet { Ok(()) } else { output::data(&text()) }
+        if self.quiet {
+            Ok(())
+        } else {
+            output::data(&text())
+        }
     }
 
     /// Prints a result in the format asked for.

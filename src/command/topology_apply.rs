@@ -55,10 +55,9 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
     }
     match report.failure() {
         None => Ok(Exit::Done),
-        Some(error) if report.changed() => Err(error
-            .clone()
-            .as_kind(ErrorKind::Partial)
-            .during("stopped half-way; the report says what was created, and applying again completes it")),
+        Some(error) if report.changed() => Err(error.clone().as_kind(ErrorKind::Partial).during(
+            "stopped half-way; the report says what was created, and applying again completes it",
+        )),
         Some(error) => Err(error.clone()),
     }
 }
@@ -96,14 +95,13 @@ async fn look(
     let mut known = Vec::with_capacity(steps.len());
     for step in steps {
         known.push(match step {
-            Step::Exchange(name, _) => match connection.exchange_exists(name).await? {
-                true => Some(declare(connection, step).await?),
-                false => None,
-            },
-            Step::Queue(name, _) => match connection.queue_status(name).await? {
-                Some(_) => Some(declare(connection, step).await?),
-                None => None,
-            },
+            Step::Exchange(name, _) if connection.exchange_exists(name).await? => {
+                Some(declare(connection, step).await?)
+            }
+            Step::Queue(name, _) if connection.queue_status(name).await?.is_some() => {
+                Some(declare(connection, step).await?)
+            }
+            Step::Exchange(..) | Step::Queue(..) => None,
             Step::Binding(binding) => bindings
                 .is_some_and(|present| present.iter().any(|there| same(there, binding)))
                 .then_some(Done::Unchanged),

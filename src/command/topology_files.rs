@@ -82,22 +82,20 @@ fn source(name: String, bytes: Vec<u8>) -> Result<Source> {
                 .filter(|byte| **byte == b'\n')
                 .count()
                 + 1;
-            Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("{name}:{line}: not UTF-8"),
+            Err(
+                Error::new(ErrorKind::InvalidInput, format!("{name}:{line}: not UTF-8"))
+                    .hint("save the file as UTF-8"),
             )
-            .hint("save the file as UTF-8"))
         }
     }
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(
-            ErrorKind::InputMissing,
-            format!("{name} does not exist"),
-        )
-        .hint("check the path"),
+        std::io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::InputMissing, format!("{name} does not exist"))
+                .hint("check the path")
+        }
         _ => Error::new(
             ErrorKind::InputOutput,
             format!("cannot read {name}: {error}"),

@@ -1,5 +1,7 @@
 //! `mq topology validate`: files alone, no broker.
 
+use serde_json::{Map, Value as Json};
+
 use super::topology_files;
 use crate::cli::{GlobalArgs, OutputFormat, ValidateArgs};
 use crate::exit::Exit;
@@ -22,11 +24,10 @@ pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Ex
             output::data(&format!("fine: {}", parts.join(", ")))?;
         }
         OutputFormat::Json | OutputFormat::Jsonl => {
-            let mut json = serde_json::json!({ "valid": true });
-            for (count, what) in counts {
-                json[what] = count.into();
-            }
-            output::data(&json.to_string())?;
+            let counts = counts.map(|(count, what)| (what.to_owned(), Json::from(count)));
+            let valid = ("valid".to_owned(), Json::from(true));
+            let json: Map<String, Json> = std::iter::once(valid).chain(counts).collect();
+            output::data(&Json::Object(json).to_string())?;
         }
     }
     Ok(Exit::Done)

@@ -1,5 +1,8 @@
 //! `mq wait`: until the broker really answers.
-#![expect(clippy::disallowed_methods, reason = "the edge where waiting meets the clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where waiting meets the clock"
+)]
 
 use std::time::Duration;
 

@@ -112,7 +112,10 @@ mod tests {
         assert_eq!(letter.attempts, Some(3));
         assert_eq!(letter.exchange.as_deref(), Some("orders"));
         assert_eq!(letter.routing_keys, ["a", "b"]);
-        assert_eq!((letter.first_death, letter.last_death), (Some(10), Some(10)));
+        assert_eq!(
+            (letter.first_death, letter.last_death),
+            (Some(10), Some(10))
+        );
     }
 
     #[test]
@@ -128,7 +131,8 @@ mod tests {
         assert_eq!((read.first_death, read.last_death), (Some(10), Some(50)));
 
         let mut died_again = parked;
-        died_again["x-death"] = json!([{"queue": "dlq", "reason": "expired", "count": 1, "time": 60}]);
+        died_again["x-death"] =
+            json!([{"queue": "dlq", "reason": "expired", "count": 1, "time": 60}]);
         let read = letter(&died_again);
         assert_eq!(read.origin.as_deref(), Some("dlq"));
         assert_eq!(read.reason.as_deref(), Some("expired"));

@@ -159,7 +159,10 @@ mod tests {
                     expected,
                     "{version} {argument:?} {policy:?}"
                 );
-                assert_eq!(peek_risk(&QueueType::Classic, limit, &facts), PeekRisk::Safe);
+                assert_eq!(
+                    peek_risk(&QueueType::Classic, limit, &facts),
+                    PeekRisk::Safe
+                );
                 assert_eq!(
                     peek_risk(&QueueType::Stream, limit, &facts),
                     PeekRisk::Impossible

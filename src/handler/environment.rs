@@ -116,6 +116,10 @@ mod tests {
         let job = job(&[("k", FieldValue::text("x".repeat(200_000)))]);
         let variables = variables(&job);
         assert!(variables.iter().all(|(name, _)| *name != "MQ_HEADERS"));
-        assert!(variables.iter().any(|(name, _)| *name == "MQ_HEADERS_OMITTED"));
+        assert!(
+            variables
+                .iter()
+                .any(|(name, _)| *name == "MQ_HEADERS_OMITTED")
+        );
     }
 }

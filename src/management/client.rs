@@ -164,7 +164,10 @@ impl Management {
         };
         Error::new(
             kind,
-            format!("{doing}: the management API at {} says: {reason}", self.endpoint),
+            format!(
+                "{doing}: the management API at {} says: {reason}",
+                self.endpoint
+            ),
         )
         .hint(hint)
     }

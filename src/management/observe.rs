@@ -50,7 +50,9 @@ impl Management {
             // The broker's own exchanges are everywhere and need no entry.
             let name = ExchangeName::new(exchange.name.clone())?;
             if !name.is_empty() && Exchange::predeclared(&name).is_none() {
-                topology.exchanges.insert(name, observed_exchange(exchange)?);
+                topology
+                    .exchanges
+                    .insert(name, observed_exchange(&exchange)?);
             }
         }
         for queue in queues {
@@ -112,7 +114,7 @@ fn integer(object: &Map<String, Json>, name: &str) -> Option<i64> {
     object.get(name).and_then(Json::as_i64)
 }
 
-fn observed_exchange(wire: WireExchange) -> Result<Exchange> {
+fn observed_exchange(wire: &WireExchange) -> Result<Exchange> {
     let alternate = wire
         .arguments
         .get("alternate-exchange")

@@ -162,8 +162,14 @@ mod tests {
         for (json, readable) in [
             (json!("dead"), 0),
             (json!([1, 2]), 0),
-            (json!([{"queue": "q", "reason": "rejected", "count": "NaN"}]), 0),
-            (json!([{"queue": "q", "reason": "rejected", "count": -1}]), 0),
+            (
+                json!([{"queue": "q", "reason": "rejected", "count": "NaN"}]),
+                0,
+            ),
+            (
+                json!([{"queue": "q", "reason": "rejected", "count": -1}]),
+                0,
+            ),
             (
                 json!([{"queue": "q", "reason": "rejected", "count": 1}, null]),
                 1,

@@ -55,7 +55,11 @@ pub struct Parking<'a> {
 
 /// The copy to publish to the dead-letter queue at `address`.
 #[must_use]
-pub fn park(delivery: &Delivery, address: &DeadLetterAddress, parking: &Parking<'_>) -> Publication {
+pub fn park(
+    delivery: &Delivery,
+    address: &DeadLetterAddress,
+    parking: &Parking<'_>,
+) -> Publication {
     let mut properties = without_broker_headers(&delivery.properties);
     let headers = &mut properties.headers;
     if let Some(deaths @ FieldValue::Array(_)) = delivery.properties.headers.get(X_DEATH) {
@@ -248,10 +252,16 @@ mod tests {
         assert_eq!(copy.properties.user_id, None);
         assert_eq!(copy.properties.expiration, None);
         let headers = &copy.properties.headers;
-        assert!(headers.keys().all(|name| !name.starts_with("x-")), "{headers:?}");
+        assert!(
+            headers.keys().all(|name| !name.starts_with("x-")),
+            "{headers:?}"
+        );
         assert!(!headers.contains_key("CC"));
         assert_eq!(headers.get("app"), Some(&FieldValue::text("kept")));
-        assert_eq!(headers.get("mq-expiration"), Some(&FieldValue::text("1000")));
+        assert_eq!(
+            headers.get("mq-expiration"),
+            Some(&FieldValue::text("1000"))
+        );
         let told = ParkedHeaders::from_headers(headers).expect("parked");
         assert_eq!(told.reason, "exhausted");
         assert_eq!(told.attempts, Some(2));
@@ -265,10 +275,7 @@ mod tests {
     #[test]
     fn a_sanitised_copy_has_no_record_at_all() {
         let copy = sanitise(&delivery(), &address());
-        assert_eq!(
-            copy.properties.headers.keys().collect::<Vec<_>>(),
-            ["app"]
-        );
+        assert_eq!(copy.properties.headers.keys().collect::<Vec<_>>(), ["app"]);
         assert_eq!(copy.properties.expiration.as_deref(), Some("1000"));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::output::{Table, one_line};
-use crate::plan::{ApplyReport, Done};
+use crate::plan::{ApplyReport, Conflict, Done};
 
 /// One line for each object, the conflicts with their ways out, and a sum.
 #[must_use]
@@ -74,30 +74,22 @@ pub fn apply_json(report: &ApplyReport) -> Json {
         .lines
         .iter()
         .map(|line| {
-            let mut object = json!({
-                "kind": line.object.kind(),
-                "name": line.object.name(),
-                "result": word(&line.done).replace(' ', "_"),
-            });
+            let mut object = Map::new();
+            object.insert("kind".to_owned(), json!(line.object.kind()));
+            object.insert("name".to_owned(), json!(line.object.name()));
+            let result = word(&line.done).replace(' ', "_");
+            object.insert("result".to_owned(), json!(result));
             match &line.done {
                 Done::Conflict(conflict) => {
-                    object["conflict"] = json!({
-                        "argument": conflict.difference.as_ref().map(|d| &d.argument),
-                        "file": conflict.difference.as_ref().and_then(|d| d.file.as_ref()),
-                        "broker": conflict.difference.as_ref().and_then(|d| d.broker.as_ref()),
-                        "said": conflict.said,
-                        "ways_out": conflict.ways_out(),
-                    });
+                    object.insert("conflict".to_owned(), conflict_json(conflict));
                 }
                 Done::Failed(error) => {
-                    object["error"] = json!({
-                        "message": error.message(),
-                        "way_out": error.way_out(),
-                    });
+                    let error = json!({ "message": error.message(), "way_out": error.way_out() });
+                    object.insert("error".to_owned(), error);
                 }
                 Done::Created | Done::Unchanged | Done::Ensured | Done::NotTried => {}
             }
-            object
+            Json::Object(object)
         })
         .collect();
     json!({
@@ -105,6 +97,17 @@ pub fn apply_json(report: &ApplyReport) -> Json {
         "broker": report.broker,
         "changed": report.changed(),
         "objects": objects,
+    })
+}
+
+fn conflict_json(conflict: &Conflict) -> Json {
+    let difference = conflict.difference.as_ref();
+    json!({
+        "argument": difference.map(|d| &d.argument),
+        "file": difference.and_then(|d| d.file.as_ref()),
+        "broker": difference.and_then(|d| d.broker.as_ref()),
+        "said": conflict.said,
+        "ways_out": conflict.ways_out(),
     })
 }
 

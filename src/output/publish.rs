@@ -18,11 +18,7 @@ pub fn receipt_text(message: &Publication, receipt: &Receipt) -> String {
             one_line(message.routing_key.as_str(), 255)
         )
     };
-    format!(
-        "{}: {} bytes to {place}",
-        word(receipt),
-        message.body.len()
-    )
+    format!("{}: {} bytes to {place}", word(receipt), message.body.len())
 }
 
 /// The receipt as JSON: `receipt` (`routed`, `unroutable`, `refused`,

@@ -36,10 +36,14 @@ impl Table {
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let is_number = |column: usize| {
             !self.rows.is_empty()
-                && self.rows.iter().filter_map(|row| row.get(column)).all(|cell| {
-                    cell.chars()
-                        .all(|c| c.is_ascii_digit() || matches!(c, '-' | '–'))
-                })
+                && self
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.get(column))
+                    .all(|cell| {
+                        cell.chars()
+                            .all(|c| c.is_ascii_digit() || matches!(c, '-' | '–'))
+                    })
         };
         let right: Vec<bool> = (0..columns).map(is_number).collect();
         let header: Vec<String> = self.header.iter().map(|&title| title.to_owned()).collect();

@@ -62,7 +62,10 @@ mod tests {
 
     #[test]
     fn a_dead_letter_cannot_drive_the_terminal() {
-        assert_eq!(printable("a\x1b[31mb\n\u{202e}c"), "a\\u{1b}[31mb\n\\u{202e}c");
+        assert_eq!(
+            printable("a\x1b[31mb\n\u{202e}c"),
+            "a\\u{1b}[31mb\n\\u{202e}c"
+        );
         assert_eq!(one_line("a\nb", 10), "a\\nb");
         assert_eq!(one_line("abcdef", 3), "abc…");
         assert_eq!(one_line("naïve 日本", 10), "naïve 日本");

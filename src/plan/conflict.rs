@@ -156,7 +156,10 @@ mod tests {
                 "inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '7' of type 'signedint' but current is none",
                 Some(("x-message-ttl".to_owned(), some("7"), None)),
             ),
-            ("invalid arg 'x-foo' for queue 'q' in vhost '/': nonsense", None),
+            (
+                "invalid arg 'x-foo' for queue 'q' in vhost '/': nonsense",
+                None,
+            ),
             ("", None),
         ] {
             assert_eq!(difference(said), expected, "{said}");
@@ -168,10 +171,17 @@ mod tests {
         let conflict = |argument: &str| {
             Conflict::read(
                 Object::Queue(QueueName::new("q").expect("name")),
-                format!("inequivalent arg '{argument}' for queue 'q' in vhost '/': received '1' but current is '2'"),
+                format!(
+                    "inequivalent arg '{argument}' for queue 'q' in vhost '/': received '1' but current is '2'"
+                ),
             )
         };
-        let offers = |argument: &str| conflict(argument).ways_out().iter().any(|way| way.contains("policy"));
+        let offers = |argument: &str| {
+            conflict(argument)
+                .ways_out()
+                .iter()
+                .any(|way| way.contains("policy"))
+        };
         assert!(offers("x-max-length"));
         assert!(!offers("x-queue-type"));
     }

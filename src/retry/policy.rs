@@ -18,8 +18,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// Every strategy by the word the topology file uses.
-    pub const ALL: [(&'static str, Self); 2] =
-        [("dlx", Self::Dlx), ("immediate", Self::Immediate)];
+    pub const ALL: [(&'static str, Self); 2] = [("dlx", Self::Dlx), ("immediate", Self::Immediate)];
 }
 
 impl fmt::Display for Strategy {

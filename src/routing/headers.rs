@@ -70,7 +70,11 @@ mod tests {
             (vec![("n", FieldValue::Void)], true),
             (vec![("absent", FieldValue::Void)], false),
         ] {
-            assert_eq!(matches(&table(&arguments), &message), expected, "{arguments:?}");
+            assert_eq!(
+                matches(&table(&arguments), &message),
+                expected,
+                "{arguments:?}"
+            );
         }
     }
 }

@@ -16,12 +16,7 @@ const KEYS: [&str; 5] = [
     "arguments",
 ];
 
-pub(super) fn read(
-    node: &Node,
-    reader: &mut Reader,
-    topology: &mut Topology,
-    places: &mut Places,
-) {
+pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for item in reader.items(node, "bindings") {
         if let Some(binding) = read_one(item, reader, places) {
             topology.bindings.push(binding);
@@ -34,7 +29,11 @@ fn read_one(node: &Node, reader: &mut Reader, places: &mut Places) -> Option<Bin
     let fields = reader.fields(node, what, &KEYS)?;
     let source = required(reader, node, fields, "source", what, ExchangeName::new)?;
     if let Some(node) = fields.get("source") {
-        places.exchange(&source, node.place(), "a binding has it as its source".into());
+        places.exchange(
+            &source,
+            node.place(),
+            "a binding has it as its source".into(),
+        );
     }
     let to_exchange = fields.get("destination_type").map_or(Some(false), |node| {
         let words = [("queue", false), ("exchange", true)];

@@ -32,8 +32,7 @@ impl Places {
 
     /// A binding without `key`.
     pub(super) fn keyless(&mut self, source: &ExchangeName, place: Place, what: &str) {
-        self.keyless
-            .push((source.clone(), place, what.to_owned()));
+        self.keyless.push((source.clone(), place, what.to_owned()));
     }
 }
 
@@ -121,13 +120,7 @@ fn retry_policies(topology: &Topology, places: &Places, reader: &mut Reader) {
     }
 }
 
-fn undeclared(
-    kind: &str,
-    name: &str,
-    place: &Place,
-    why: &str,
-    near: Option<&str>,
-) -> Diagnostic {
+fn undeclared(kind: &str, name: &str, place: &Place, why: &str, near: Option<&str>) -> Diagnostic {
     Diagnostic::new(
         "MQ106",
         place.clone(),

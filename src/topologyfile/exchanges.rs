@@ -16,12 +16,7 @@ const KEYS: [&str; 6] = [
     "arguments",
 ];
 
-pub(super) fn read(
-    node: &Node,
-    reader: &mut Reader,
-    topology: &mut Topology,
-    places: &mut Places,
-) {
+pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "exchanges") {
         let Some(name) = reader.key_name(key, ExchangeName::new) else {
             continue;
@@ -83,7 +78,11 @@ fn read_one(
     let internal = flag("internal", false);
     let alternate = fields.get("alternate").and_then(|node| {
         let alternate = reader.name(node, &of("alternate"), ExchangeName::new)?;
-        places.exchange(&alternate, node.place(), format!("{what} names it as `alternate`"));
+        places.exchange(
+            &alternate,
+            node.place(),
+            format!("{what} names it as `alternate`"),
+        );
         Some(alternate)
     });
     let arguments = fields

@@ -159,9 +159,12 @@ impl Reader {
     }
 
     pub(super) fn duration(&mut self, node: &Node, what: &str) -> Option<Duration> {
-        self.with_unit(node, what, "a duration with its unit, such as 10m", |text| {
-            units::duration(text)
-        })
+        self.with_unit(
+            node,
+            what,
+            "a duration with its unit, such as 10m",
+            units::duration,
+        )
     }
 
     pub(super) fn size(&mut self, node: &Node, what: &str) -> Option<u64> {
@@ -185,12 +188,8 @@ impl Reader {
             Ok(value) => Some(value),
             Err(problem) => {
                 self.report(
-                    Diagnostic::new(
-                        "MQ103",
-                        node.place(),
-                        format!("{what} cannot be '{text}'"),
-                    )
-                    .label(problem),
+                    Diagnostic::new("MQ103", node.place(), format!("{what} cannot be '{text}'"))
+                        .label(problem),
                 );
                 None
             }
@@ -209,12 +208,9 @@ impl Reader {
             return Some(*value);
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let mut diagnostic = Diagnostic::new(
-            "MQ103",
-            node.place(),
-            format!("{what} cannot be '{text}'"),
-        )
-        .label(format!("expected {}", known.join(", ")));
+        let mut diagnostic =
+            Diagnostic::new("MQ103", node.place(), format!("{what} cannot be '{text}'"))
+                .label(format!("expected {}", known.join(", ")));
         if let Some(near) = closest(text, known.iter().copied()) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

@@ -47,12 +47,7 @@ const TYPED: [(&str, &str); 11] = [
 
 const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
 
-pub(super) fn read(
-    node: &Node,
-    reader: &mut Reader,
-    topology: &mut Topology,
-    places: &mut Places,
-) {
+pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "queues") {
         let Some(name) = reader.key_name(key, QueueName::new) else {
             continue;
@@ -242,11 +237,8 @@ impl Part<'_, '_> {
         )?;
         if let Some(node) = fields.get("exchange") {
             let of = self.what;
-            self.places.exchange(
-                &exchange,
-                node.place(),
-                format!("{of} dead-letters to it"),
-            );
+            self.places
+                .exchange(&exchange, node.place(), format!("{of} dead-letters to it"));
         }
         let key = match fields.get("key") {
             None => DeadLetterKey::Kept,
@@ -298,9 +290,11 @@ impl Part<'_, '_> {
             )
         });
         let dead_letter_queue = fields.get("dead_letter_queue").and_then(|node| {
-            let name =
-                self.reader
-                    .name(node, &format!("`dead_letter_queue` of {what}"), QueueName::new)?;
+            let name = self.reader.name(
+                node,
+                &format!("`dead_letter_queue` of {what}"),
+                QueueName::new,
+            )?;
             self.places
                 .queue(&name, node.place(), format!("{what} names it"));
             Some(name)

@@ -1,1 +1,3 @@
-use super::*; #[test] fn none(){}
+use super::*;
+#[test]
+fn none() {}

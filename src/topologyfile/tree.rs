@@ -96,8 +96,15 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
     match root {
         Some(root) => Ok(locate(root, source, text)),
         None => Err(Box::new(
-            Diagnostic::new("MQ100", Place { source, bytes: 0..0 }, "the file is empty")
-                .help("begin it with `version: 1`"),
+            Diagnostic::new(
+                "MQ100",
+                Place {
+                    source,
+                    bytes: 0..0,
+                },
+                "the file is empty",
+            )
+            .help("begin it with `version: 1`"),
         )),
     }
 }

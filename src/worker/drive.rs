@@ -194,7 +194,9 @@ impl<'s> Session<'s> {
                             self.wanted.queue
                         ),
                     )
-                    .hint("a message held longer than the broker's consumer_timeout does this on 4.3")),
+                    .hint(
+                        "a message held longer than the broker's consumer_timeout does this on 4.3",
+                    )),
                 }
             }
         }

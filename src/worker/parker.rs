@@ -29,18 +29,17 @@ impl Parker {
             let Some(first) = incoming.recv().await else {
                 return;
             };
-            let connection = match Connection::open(&[endpoint], "mq consume (dead letters)", limit)
-                .await
-            {
-                Ok(connection) => connection,
-                Err(error) => {
-                    let _ = outgoing.send((first.0, Err(error.clone())));
-                    while let Some((tag, _)) = incoming.recv().await {
-                        let _ = outgoing.send((tag, Err(error.clone())));
+            let connection =
+                match Connection::open(&[endpoint], "mq consume (dead letters)", limit).await {
+                    Ok(connection) => connection,
+                    Err(error) => {
+                        let _ = outgoing.send((first.0, Err(error.clone())));
+                        while let Some((tag, _)) = incoming.recv().await {
+                            let _ = outgoing.send((tag, Err(error.clone())));
+                        }
+                        return;
                     }
-                    return;
-                }
-            };
+                };
             let mut next = Some(first);
             while let Some((tag, publication)) = next {
                 let _ = outgoing.send((tag, publish(&connection, &publication).await));

@@ -56,7 +56,11 @@ fn dlx_nacks_until_the_attempts_run_out_and_then_parks() {
             reason: exhausted()
         }]
     );
-    assert_eq!(machine.in_flight(), 1, "not settled before its copy is safe");
+    assert_eq!(
+        machine.in_flight(),
+        1,
+        "not settled before its copy is safe"
+    );
     assert_eq!(
         machine.handle(Event::Published {
             tag: 2,
