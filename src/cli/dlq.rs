@@ -4,8 +4,11 @@ use clap::{Args, Subcommand};
 
 /// See what is in a dead-letter queue, and why.
 #[derive(Debug, Subcommand)]
+#[expect(
+    missing_docs,
+    reason = "clap shows the docs of each command's own struct, and a doc here would hide them"
+)]
 pub enum DlqCommand {
-    /// Show dead letters: where each came from, why, how often it was tried.
     Inspect(InspectArgs),
 }
 

@@ -29,7 +29,13 @@ pub struct GlobalArgs {
     pub management_url: Option<String>,
 
     /// Virtual host; wins over the one in the URL or in a topology file
-    #[arg(long, global = true, value_name = "NAME", env = "MQ_VHOST")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "MQ_VHOST",
+        hide_env_values = true
+    )]
     pub vhost: Option<String>,
 
     /// Read the password from the first line of this file
@@ -48,6 +54,7 @@ pub struct GlobalArgs {
         global = true,
         value_name = "DURATION",
         env = "MQ_TIMEOUT",
+        hide_env_values = true,
         default_value = "10s",
         value_parser = duration
     )]
@@ -61,6 +68,7 @@ pub struct GlobalArgs {
         value_enum,
         value_name = "FORMAT",
         env = "MQ_OUTPUT",
+        hide_env_values = true,
         default_value_t = OutputFormat::Table
     )]
     pub output: OutputFormat,
@@ -80,6 +88,7 @@ pub struct GlobalArgs {
         value_enum,
         value_name = "FORMAT",
         env = "MQ_LOG_FORMAT",
+        hide_env_values = true,
         default_value_t = LogFormat::Text
     )]
     pub log_format: LogFormat,

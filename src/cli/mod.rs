@@ -7,7 +7,7 @@ mod publish;
 mod topology;
 mod wait;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, StrategyArg};
@@ -44,24 +44,33 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[expect(
+    missing_docs,
+    reason = "clap shows the docs of each command's own struct, and a doc here would hide them"
+)]
 pub enum Command {
-    /// Wait until the broker really answers: AMQP login and management API.
     Wait(WaitArgs),
-    /// Exchanges, queues and bindings from YAML files.
     #[command(subcommand)]
     Topology(TopologyCommand),
-    /// Publish a message; done only when it is confirmed and in a queue.
     Publish(PublishArgs),
-    /// Work a queue: run a program for each message, retry, dead-letter.
     Consume(ConsumeArgs),
-    /// See what is in a dead-letter queue, and why.
     #[command(subcommand)]
     Dlq(DlqCommand),
-    /// Print the completion script of a shell.
-    Completions {
-        /// The shell.
-        shell: Shell,
-    },
-    /// Print the manual page, all commands in one (roff).
-    Man,
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
+
+/// Print the completion script of a shell.
+#[derive(Debug, Args)]
+#[command(after_long_help = "Example:
+  mq completions bash > /etc/bash_completion.d/mq")]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// Print the manual page, all commands in one (roff).
+#[derive(Debug, Args)]
+#[command(after_long_help = "Example:
+  mq man > /usr/local/share/man/man1/mq.1")]
+pub struct ManArgs {}

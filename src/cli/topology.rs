@@ -6,10 +6,12 @@ use clap::{Args, Subcommand};
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
+#[expect(
+    missing_docs,
+    reason = "clap shows the docs of each command's own struct, and a doc here would hide them"
+)]
 pub enum TopologyCommand {
-    /// Make the broker have what the files declare; changes nothing twice.
     Apply(ApplyArgs),
-    /// Check files without a broker.
     Validate(ValidateArgs),
 }
 

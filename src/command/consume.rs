@@ -1,34 +1,22 @@
 //! `mq consume`: find out where failures go, then work until told to stop.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the edge where reconnecting meets the clock, chance and the search path"
+    reason = "the edge where the search path is read"
 )]
 
-use std::time::Duration;
-
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
-
+use super::reconnect::{NAME, Worked, work};
+use super::retry_path::retry_path;
 use super::session::Session;
 use super::{signals, topology_files};
-use crate::amqp::Connection;
 use crate::cli::{ConsumeArgs, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::handler::Exec;
 use crate::message::Delivery;
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
-use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPath, RetryPolicy, Strategy, path};
+use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 use crate::topology::{QueueName, Topology};
-use crate::worker::{
-    Ending, Event, Handling, Limits, Machine, Session as Work, StopReason, Wanted,
-};
-
-const NAME: &str = "mq consume";
-
-/// The first pause before a reconnect; it doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+use crate::worker::{Handling, Limits, Machine, StopReason, Wanted};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
@@ -146,222 +134,6 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
         max_attempts: args.max_attempts.or(from_file.max_attempts),
         dead_letter_queue: dead_letter_queue.or(from_file.dead_letter_queue),
     })
-}
-
-/// Where failures go, as the broker has it. Without the management API the
-/// file is believed, and what it names must exist.
-async fn retry_path(
-    session: &Session,
-    connection: &Connection,
-    queue: &QueueName,
-    file: Option<&Topology>,
-    policy: &RetryPolicy,
-) -> Result<RetryPath> {
-    let rest = policy.dead_letter_queue.as_ref();
-    let found = |topology: &Topology| {
-        path(topology, queue, rest).map_err(|problem| {
-            Error::new(
-                ErrorKind::Blocked,
-                format!("refusing to work queue '{queue}': {problem}"),
-            )
-            .hint(problem.way_out())
-        })
-    };
-    let expected = file.map(found).transpose()?;
-    let live = session.management()?.topology(session.vhost()?).await;
-    let path = match (live, expected) {
-        (Ok(topology), expected) => {
-            let live = found(&topology)?;
-            if let Some(expected) = expected
-                && !same_way(&expected, &live)
-            {
-                return Err(Error::new(
-                    ErrorKind::Blocked,
-                    format!(
-                        "refusing to work queue '{queue}': on the broker its dead letters go {}, but the file says {}",
-                        describe(&live),
-                        describe(&expected)
-                    ),
-                )
-                .hint("bring the broker to the file with `mq topology apply`, or use the right file"));
-            }
-            live
-        }
-        (Err(error), Some(expected)) => {
-            tracing::warn!(
-                error = error.message(),
-                "the management API does not answer: the dead-letter path is taken from the file"
-            );
-            must_exist(connection, queue, &expected).await?;
-            expected
-        }
-        (Err(error), None) => {
-            let hint = error.way_out().unwrap_or_default().to_owned();
-            return Err(error
-                .during("find out where failed messages go")
-                .hint(format!(
-                    "{hint}\nor pass the topology file with --topology, which needs no management API"
-                )));
-        }
-    };
-    if let Some(wanted) = policy.strategy
-        && wanted != path.strategy
-    {
-        return Err(Error::new(
-            ErrorKind::Blocked,
-            format!(
-                "refusing to work queue '{queue}': the strategy `{wanted}` is asked for, but its dead letters go {}, which makes it `{}`",
-                describe(&path),
-                path.strategy
-            ),
-        )
-        .hint("`dlx` needs a wait queue with a message TTL that leads back to the queue"));
-    }
-    tracing::info!(strategy = %path.strategy, dead_letters = describe(&path), "retries");
-    Ok(path)
-}
-
-fn same_way(a: &RetryPath, b: &RetryPath) -> bool {
-    a.strategy == b.strategy
-        && a.exchange == b.exchange
-        && a.key == b.key
-        && a.wait_queues == b.wait_queues
-        && a.dead_letter_queues == b.dead_letter_queues
-        && a.park == b.park
-}
-
-fn describe(path: &RetryPath) -> String {
-    let names = |queues: &std::collections::BTreeSet<QueueName>| {
-        let names: Vec<String> = queues.iter().map(|queue| format!("'{queue}'")).collect();
-        names.join(", ")
-    };
-    match path.strategy {
-        Strategy::Dlx => format!(
-            "through exchange '{}' to wait in {} and at last to {}",
-            path.exchange,
-            names(&path.wait_queues),
-            names(&path.dead_letter_queues)
-        ),
-        Strategy::Immediate => format!(
-            "through exchange '{}' straight to {}",
-            path.exchange,
-            names(&path.dead_letter_queues)
-        ),
-    }
-}
-
-async fn must_exist(connection: &Connection, queue: &QueueName, path: &RetryPath) -> Result<()> {
-    let missing = |what: String| {
-        Error::new(
-            ErrorKind::Blocked,
-            format!("refusing to work queue '{queue}': {what} does not exist, so dead letters would vanish"),
-        )
-        .hint("declare it with `mq topology apply FILE`")
-    };
-    if !connection.exchange_exists(&path.exchange).await? {
-        return Err(missing(format!(
-            "the dead-letter exchange '{}'",
-            path.exchange
-        )));
-    }
-    for needed in path.wait_queues.iter().chain(&path.dead_letter_queues) {
-        if connection.queue_status(needed).await?.is_none() {
-            return Err(missing(format!("queue '{needed}'")));
-        }
-    }
-    Ok(())
-}
-
-enum Worked {
-    Stopped,
-    SecondSignal(u8),
-}
-
-/// Session after session until one ends by itself.
-async fn work(
-    wanted: &Wanted,
-    session: &Session,
-    mut connection: Connection,
-    reconnect_for: Duration,
-    machine: &mut Machine,
-    handling: &mut Handling<'_>,
-    signals: &mut mpsc::UnboundedReceiver<u8>,
-) -> Result<Worked> {
-    loop {
-        let opened = Work::open(wanted, &connection, machine, session.limit).await;
-        let ending = match opened {
-            Ok(work) => work.run(handling, signals).await,
-            Err(error) if error.kind() == ErrorKind::Unavailable => Ending::Lost(error),
-            Err(error) => {
-                connection.close().await;
-                return Err(error);
-            }
-        };
-        let error = match ending {
-            Ending::Done => {
-                // Waits for the broker's answer, so that the last acks have arrived.
-                connection.close().await;
-                return Ok(Worked::Stopped);
-            }
-            Ending::SecondSignal(number) => return Ok(Worked::SecondSignal(number)),
-            Ending::Lost(error) => error,
-        };
-        connection.close().await;
-        if machine.stop_reason().is_some() {
-            // Stopping anyway: what was not settled goes back by itself.
-            return Ok(Worked::Stopped);
-        }
-        tracing::warn!(error = error.message(), "connection lost, reconnecting");
-        let Some(back) = reconnect(session, reconnect_for, error, signals).await? else {
-            machine.handle(Event::Stop(StopReason::Signal));
-            return Ok(Worked::Stopped);
-        };
-        connection = back;
-    }
-}
-
-/// Tries again with growing, jittered pauses; `None` when a signal ends it.
-async fn reconnect(
-    session: &Session,
-    limit: Duration,
-    lost: Error,
-    signals: &mut mpsc::UnboundedReceiver<u8>,
-) -> Result<Option<Connection>> {
-    let deadline = Instant::now() + limit;
-    let mut pause = FIRST_PAUSE;
-    let mut last = lost;
-    while Instant::now() + pause < deadline {
-        let jittered = pause.mul_f64(0.5 + fastrand::f64());
-        tokio::select! {
-            () = sleep(jittered) => {}
-            _ = signals.recv() => return Ok(None),
-        }
-        match session.connect(NAME).await {
-            Ok(connection) => {
-                tracing::warn!("reconnected");
-                return Ok(Some(connection));
-            }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Protocol
-                ) =>
-            {
-                last = error;
-            }
-            Err(error) => return Err(error),
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-    Err(Error::new(
-        ErrorKind::Unavailable,
-        format!(
-            "the connection was lost and did not come back within {}: {}",
-            humantime::format_duration(limit),
-            last.message()
-        ),
-    )
-    .hint("unsettled messages are back in their queue; start the worker again when the broker runs, or give it longer with --reconnect-for"))
 }
 
 fn print_delivery(delivery: &Delivery, format: Format) -> std::io::Result<()> {

@@ -6,6 +6,8 @@
 mod consume;
 mod dlq_inspect;
 mod publish;
+mod reconnect;
+mod retry_path;
 mod session;
 mod signals;
 mod topology_apply;
@@ -85,13 +87,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
         }
-        Command::Completions { shell } => {
+        Command::Completions(args) => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "mq", &mut script);
+            clap_complete::generate(args.shell, &mut Cli::command(), "mq", &mut script);
             output::data(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Done)
         }
-        Command::Man => {
+        Command::Man(_) => {
             output::data(&manual()?)?;
             Ok(Exit::Done)
         }

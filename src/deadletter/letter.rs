@@ -34,7 +34,10 @@ impl Letter {
         match ParkedHeaders::from_headers(&properties.headers) {
             // A copy that died again after it was parked (expired in the
             // dead-letter queue, moved by hand) has a newer story to tell.
-            Some(parked) if recorded.deaths.is_empty() => Self::of_parked(parked),
+            Some(mut parked) if recorded.deaths.is_empty() => {
+                parked.deaths.malformed |= recorded.malformed;
+                Self::of_parked(parked)
+            }
             _ => Self::of_deaths(recorded),
         }
     }

@@ -135,15 +135,13 @@ mod tests {
     #[test]
     fn retries_always_end() {
         for max in 1..20 {
-            let attempts = (1..)
-                .take_while(|attempt| {
-                    !matches!(
-                        decide(failed(), *attempt, max, Strategy::Dlx),
-                        Verdict::Bury(_)
-                    )
-                })
-                .count();
-            assert_eq!(attempts as u32 + 1, max);
+            let last = (1..=max).find(|attempt| {
+                matches!(
+                    decide(failed(), *attempt, max, Strategy::Dlx),
+                    Verdict::Bury(_)
+                )
+            });
+            assert_eq!(last, Some(max));
         }
     }
 }

@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn typed_keys_become_typed_arguments() {
         let queue = Queue {
-            message_ttl: Some(Duration::from_secs(600)),
+            message_ttl: Some(Duration::from_mins(10)),
             max_length: Some(9),
             overflow: Some(Overflow::RejectPublish),
             ..Queue::default()

@@ -108,4 +108,91 @@ fn read_version(root: &Node, version: Option<&Node>, reader: &mut Reader) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::topology::{DeadLetterKey, DeliveryLimit, Destination, QueueName, QueueType};
+
+    fn parsed(text: &str) -> Topology {
+        let source = Source {
+            name: "t.yaml".to_owned(),
+            text: text.to_owned(),
+        };
+        parse(&[source], &|_| None).expect("topology")
+    }
+
+    #[test]
+    fn reads_every_key_into_its_type() {
+        let topology = parsed(
+            "
+version: 1
+vhost: shop
+exchanges:
+  in: { type: topic, durable: false, alternate: rest }
+  rest: { type: fanout, internal: true }
+  plug: { type: x-random, arguments: { x-n: 1, x-on: on, x-t: true } }
+queues:
+  q:
+    type: quorum
+    delivery_limit: 7
+    message_ttl: 10m
+    max_length_bytes: 1MiB
+    bind: [ { exchange: in, key: 'a.#', arguments: { h: [ 1, x ] } } ]
+    dead_letter: { exchange: '', key: dead }
+  dead:
+bindings:
+  - { source: in, destination: rest, destination_type: exchange, key: '#' }
+",
+        );
+        assert_eq!(
+            topology.vhost.map(|v| v.to_string()).as_deref(),
+            Some("shop")
+        );
+        let queue = topology
+            .queues
+            .get(&QueueName::new("q").expect("name"))
+            .expect("queue");
+        assert_eq!(queue.kind, Some(QueueType::Quorum));
+        assert_eq!(queue.delivery_limit, Some(DeliveryLimit::Finite(7)));
+        assert_eq!(queue.max_length_bytes, Some(1 << 20));
+        let dead_lettering = queue.dead_lettering.clone().expect("dead-lettering");
+        assert!(dead_lettering.exchange.is_empty());
+        assert!(matches!(dead_lettering.key, DeadLetterKey::Replaced(_)));
+        assert_eq!(topology.bindings.len(), 2);
+        assert!(
+            topology
+                .bindings
+                .iter()
+                .any(|binding| matches!(binding.destination, Destination::Exchange(_)))
+        );
+        // YAML 1.2: `on` is text, only true and false are booleans.
+        let plug = topology
+            .exchanges
+            .values()
+            .find(|exchange| !exchange.arguments.is_empty())
+            .expect("plug");
+        assert_eq!(
+            crate::field::table_to_json(&plug.arguments),
+            serde_json::json!({"x-n": 1, "x-on": "on", "x-t": true})
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[ -~\n\t]{0,200}") {
+            let source = Source { name: "t.yaml".to_owned(), text: format!("version: 1\n{text}") };
+            if let Err(diagnostics) = parse(std::slice::from_ref(&source), &|_| None) {
+                proptest::prop_assert!(!crate::diagnostic::render(&diagnostics, &[source]).is_empty());
+            }
+        }
+
+        #[test]
+        fn names_and_keys_of_any_letters_come_back_as_they_were(name in "[a-zé日 :#'\"/*-]{1,40}") {
+            let yaml = serde_yaml::to_string(&serde_json::json!({
+                "version": 1, "queues": { name.clone(): { "max_length": 5 } },
+            })).expect("yaml");
+            let topology = parsed(&yaml);
+            let read: Vec<&str> = topology.queues.keys().map(QueueName::as_str).collect();
+            proptest::prop_assert_eq!(read, vec![name.as_str()]);
+        }
+    }
+}

@@ -111,7 +111,8 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
 
 /// The library's words without its own place, which the excerpt shows already.
 fn message_of(error: &serde_yaml::Error) -> String {
-    let text = error.without_snippet().to_string();
+    let formatter = serde_yaml::UserMessageFormatter;
+    let text = error.without_snippet().render_with_formatter(&formatter);
     let first = text.lines().next().unwrap_or_default();
     match first.rfind(" at line ") {
         Some(at) => first.get(..at).unwrap_or(first).to_owned(),

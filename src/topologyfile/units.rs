@@ -50,8 +50,8 @@ mod tests {
 
     #[test]
     fn durations_need_a_unit() {
-        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
-        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("10m"), Ok(Duration::from_mins(10)));
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_mins(90)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for wrong in ["10", "", "ten minutes", "-1s", "500us", "50days"] {
             assert!(duration(wrong).is_err(), "{wrong}");

@@ -297,6 +297,7 @@ impl<'s> Session<'s> {
                 }
             }
             Effect::CancelConsumer => {
+                tracing::info!(in_flight = self.machine.in_flight(), "draining");
                 self.deadline = Some(Instant::now() + self.wanted.grace);
                 if self.subscribed {
                     self.subscription.cancel().await?;

@@ -1,1 +1,11 @@
-fn main() {}
+//! What needs no broker: the command line, files, wrong addresses, and the house rules.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod addresses;
+mod command_line;
+mod help;
+mod house;
+mod readme;
+mod topology_files;

@@ -1,0 +1,124 @@
+//! Session after session: a lost connection is opened again, with growing pauses.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where reconnecting meets the clock and chance"
+)]
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::session::Session;
+use crate::amqp::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::worker::{Ending, Event, Handling, Machine, Session as Work, StopReason, Wanted};
+
+/// The connection's name in the management UI.
+pub(super) const NAME: &str = "mq consume";
+
+/// The first pause before a reconnect; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How the work ended for good.
+pub(super) enum Worked {
+    Stopped,
+    SecondSignal(u8),
+}
+
+/// Session after session until one ends by itself.
+pub(super) async fn work(
+    wanted: &Wanted,
+    session: &Session,
+    mut connection: Connection,
+    reconnect_for: Duration,
+    machine: &mut Machine,
+    handling: &mut Handling<'_>,
+    signals: &mut mpsc::UnboundedReceiver<u8>,
+) -> Result<Worked> {
+    let mut subscribed_before = false;
+    loop {
+        let opened = Work::open(wanted, &connection, machine, session.limit).await;
+        let ending = match opened {
+            Ok(work) => {
+                subscribed_before = true;
+                work.run(handling, signals).await
+            }
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ending::Lost(error),
+            // A queue is still found for a moment after its deletion cancelled us.
+            Err(error) if error.kind() == ErrorKind::NotFound && subscribed_before => {
+                machine.handle(Event::Stop(StopReason::QueueGone));
+                Ending::Done
+            }
+            Err(error) => {
+                connection.close().await;
+                return Err(error);
+            }
+        };
+        let error = match ending {
+            Ending::Done => {
+                // Waits for the broker's answer, so that the last acks have arrived.
+                connection.close().await;
+                return Ok(Worked::Stopped);
+            }
+            Ending::SecondSignal(number) => return Ok(Worked::SecondSignal(number)),
+            Ending::Lost(error) => error,
+        };
+        connection.close().await;
+        if machine.stop_reason().is_some() {
+            // Stopping anyway: what was not settled goes back by itself.
+            return Ok(Worked::Stopped);
+        }
+        tracing::warn!(error = error.message(), "connection lost, reconnecting");
+        let Some(back) = reconnect(session, reconnect_for, error, signals).await? else {
+            machine.handle(Event::Stop(StopReason::Signal));
+            return Ok(Worked::Stopped);
+        };
+        connection = back;
+    }
+}
+
+/// Tries again with growing, jittered pauses; `None` when a signal ends it.
+async fn reconnect(
+    session: &Session,
+    limit: Duration,
+    lost: Error,
+    signals: &mut mpsc::UnboundedReceiver<u8>,
+) -> Result<Option<Connection>> {
+    let deadline = Instant::now() + limit;
+    let mut pause = FIRST_PAUSE;
+    let mut last = lost;
+    while Instant::now() + pause < deadline {
+        let jittered = pause.mul_f64(0.5 + fastrand::f64());
+        tokio::select! {
+            () = sleep(jittered) => {}
+            _ = signals.recv() => return Ok(None),
+        }
+        match session.connect(NAME).await {
+            Ok(connection) => {
+                tracing::warn!("reconnected");
+                return Ok(Some(connection));
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Protocol
+                ) =>
+            {
+                last = error;
+            }
+            Err(error) => return Err(error),
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Err(Error::new(
+        ErrorKind::Unavailable,
+        format!(
+            "the connection was lost and did not come back within {}: {}",
+            humantime::format_duration(limit),
+            last.message()
+        ),
+    )
+    .hint("unsettled messages are back in their queue; start the worker again when the broker runs, or give it longer with --reconnect-for"))
+}

@@ -1,0 +1,133 @@
+//! Where a worker's failures go: found before the first message is taken.
+
+use std::collections::BTreeSet;
+
+use super::session::Session;
+use crate::amqp::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::retry::{RetryPath, RetryPolicy, Strategy, path};
+use crate::topology::{QueueName, Topology};
+
+/// Where failures go, as the broker has it. Without the management API the
+/// file is believed, and what it names must exist.
+pub(super) async fn retry_path(
+    session: &Session,
+    connection: &Connection,
+    queue: &QueueName,
+    file: Option<&Topology>,
+    policy: &RetryPolicy,
+) -> Result<RetryPath> {
+    let rest = policy.dead_letter_queue.as_ref();
+    let found = |topology: &Topology| {
+        path(topology, queue, rest).map_err(|problem| {
+            Error::new(
+                ErrorKind::Blocked,
+                format!("refusing to work queue '{queue}': {problem}"),
+            )
+            .hint(problem.way_out())
+        })
+    };
+    let expected = file.map(found).transpose()?;
+    let live = session.management()?.topology(session.vhost()?).await;
+    let path = match (live, expected) {
+        (Ok(topology), expected) => {
+            let live = found(&topology)?;
+            if let Some(expected) = expected
+                && !same_way(&expected, &live)
+            {
+                return Err(Error::new(
+                    ErrorKind::Blocked,
+                    format!(
+                        "refusing to work queue '{queue}': on the broker its dead letters go {}, but the file says {}",
+                        describe(&live),
+                        describe(&expected)
+                    ),
+                )
+                .hint("bring the broker to the file with `mq topology apply`, or use the right file"));
+            }
+            live
+        }
+        (Err(error), Some(expected)) => {
+            tracing::warn!(
+                error = error.message(),
+                "the management API does not answer: the dead-letter path is taken from the file"
+            );
+            must_exist(connection, queue, &expected).await?;
+            expected
+        }
+        (Err(error), None) => {
+            let hint = error.way_out().unwrap_or_default().to_owned();
+            return Err(error
+                .during("find out where failed messages go")
+                .hint(format!(
+                    "{hint}\nor pass the topology file with --topology, which needs no management API"
+                )));
+        }
+    };
+    if let Some(wanted) = policy.strategy
+        && wanted != path.strategy
+    {
+        return Err(Error::new(
+            ErrorKind::Blocked,
+            format!(
+                "refusing to work queue '{queue}': the strategy `{wanted}` is asked for, but its dead letters go {}, which makes it `{}`",
+                describe(&path),
+                path.strategy
+            ),
+        )
+        .hint("`dlx` needs a wait queue with a message TTL that leads back to the queue"));
+    }
+    tracing::info!(strategy = %path.strategy, dead_letters = describe(&path), "retries");
+    Ok(path)
+}
+
+fn same_way(a: &RetryPath, b: &RetryPath) -> bool {
+    a.strategy == b.strategy
+        && a.exchange == b.exchange
+        && a.key == b.key
+        && a.wait_queues == b.wait_queues
+        && a.dead_letter_queues == b.dead_letter_queues
+        && a.park == b.park
+}
+
+fn describe(path: &RetryPath) -> String {
+    let names = |queues: &BTreeSet<QueueName>| {
+        let names: Vec<String> = queues.iter().map(|queue| format!("'{queue}'")).collect();
+        names.join(", ")
+    };
+    match path.strategy {
+        Strategy::Dlx => format!(
+            "through exchange '{}' to wait in {} and at last to {}",
+            path.exchange,
+            names(&path.wait_queues),
+            names(&path.dead_letter_queues)
+        ),
+        Strategy::Immediate => format!(
+            "through exchange '{}' straight to {}",
+            path.exchange,
+            names(&path.dead_letter_queues)
+        ),
+    }
+}
+
+async fn must_exist(connection: &Connection, queue: &QueueName, path: &RetryPath) -> Result<()> {
+    let missing = |what: String| {
+        Error::new(
+            ErrorKind::Blocked,
+            format!("refusing to work queue '{queue}': {what} does not exist, so dead letters would vanish"),
+        )
+        .hint("declare it with `mq topology apply FILE`")
+    };
+    if !connection.exchange_exists(&path.exchange).await? {
+        return Err(missing(format!(
+            "the dead-letter exchange '{}'",
+            path.exchange
+        )));
+    }
+    for needed in path.wait_queues.iter().chain(&path.dead_letter_queues) {
+        if connection.queue_status(needed).await?.is_none() {
+            return Err(missing(format!("queue '{needed}'")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! A TCP proxy that can be told to cut every connection, or to let none through.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "test support outside #[test] functions"
+)]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Between mq and the broker.
+pub(crate) struct Proxy {
+    pub(crate) address: String,
+    open: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    pub(crate) fn to(target: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let open = Arc::new(AtomicBool::new(true));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (is_open, kept) = (open.clone(), streams.clone());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let client = client.unwrap();
+                if !is_open.load(Ordering::SeqCst) {
+                    let _ = client.shutdown(Shutdown::Both);
+                    continue;
+                }
+                let server = TcpStream::connect(&target).unwrap();
+                let mut kept = kept.lock().unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    kept.push(from.try_clone().unwrap());
+                    copy(from.try_clone().unwrap(), to.try_clone().unwrap());
+                }
+            }
+        });
+        Self {
+            address,
+            open,
+            streams,
+        }
+    }
+
+    /// Cuts everything that is open, without a goodbye.
+    pub(crate) fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Whether new connections are let through.
+    pub(crate) fn let_through(&self, open: bool) {
+        self.open.store(open, Ordering::SeqCst);
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let mut chunk = [0; 16384];
+        while let Ok(read) = from.read(&mut chunk) {
+            if read == 0 || to.write_all(&chunk[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+        let _ = from.shutdown(Shutdown::Both);
+    });
+}

@@ -1,0 +1,95 @@
+//! What is typed wrong is usage (64), never clap's own 2, which means "blocked" here.
+
+use crate::support::Mq;
+
+#[test]
+fn nonsense_is_usage() {
+    for args in [
+        &["frobnicate"][..],
+        &["publish"],
+        &["publish", "-e", "a", "-q", "b", "x"],
+        &["publish", "-k", "only-a-key", "x"],
+        &["publish", "-q", "q", "-H", "no-equals-sign", "x"],
+        &["publish", "-q", "q", "--header-json", "n=not json", "x"],
+        &["publish", "-q", "q", "--expiration", "5", "x"],
+        &["consume", "q"],
+        &["consume", "q", "--print", "--prefetch", "0"],
+        &["consume", "q", "--exec"],
+        &["consume", "q", "--print", "--exec", "true"],
+        &["dlq", "inspect"],
+        &["dlq", "inspect", "q", "--limit", "1001"],
+        &["topology", "apply"],
+        &["wait", "--for", "0s"],
+        &["wait", "--for", "soon"],
+        &["--output", "yaml", "wait"],
+    ] {
+        let ran = Mq::new(args).run().code(64);
+        assert!(ran.stdout.is_empty(), "{args:?}: talk belongs on stderr");
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn no_command_shows_help_and_is_usage() {
+    Mq::new([] as [&str; 0])
+        .run()
+        .code(64)
+        .says(&["Usage: mq", "consume"]);
+}
+
+#[test]
+fn a_missing_body_file_is_66_and_named() {
+    Mq::new(["publish", "-q", "q", "@/no/such/body"])
+        .run()
+        .code(66)
+        .says(&["/no/such/body", "standard input"]);
+}
+
+#[test]
+fn names_over_255_bytes_are_refused_before_the_wire() {
+    let long = "é".repeat(128);
+    for args in [
+        &["publish", "-q", &long, "x"][..],
+        &["publish", "-e", &long, "x"],
+        &["publish", "-e", "e", "-k", &long, "x"],
+        &["consume", &long, "--print"],
+        &["dlq", "inspect", &long],
+        &["--vhost", &long, "wait"],
+    ] {
+        Mq::new(args).run().code(65).says(&["256 bytes", "255"]);
+    }
+}
+
+#[test]
+fn a_handler_that_is_not_there_is_found_before_anything_else() {
+    for program in [
+        "/no/such/handler",
+        "no-such-program-anywhere",
+        "/etc/passwd",
+    ] {
+        Mq::new(["consume", "q", "--exec", program])
+            .run()
+            .code(69)
+            .says(&[program, "cannot be started", "no message was taken"]);
+    }
+}
+
+#[test]
+fn everything_after_exec_belongs_to_the_program() {
+    // Were --max-attempts taken by mq, 0 would be a usage error.
+    Mq::new([
+        "--url",
+        "amqp://127.0.0.1:1",
+        "consume",
+        "q",
+        "--exec",
+        "sh",
+        "-c",
+        "exit 0",
+        "--max-attempts",
+        "0",
+    ])
+    .run()
+    .code(69)
+    .says(&["127.0.0.1:1", "refused"]);
+}

@@ -1,0 +1,81 @@
+//! Every help text is worth reading, and stays as it was reviewed.
+
+use crate::support::Mq;
+
+fn check(name: &str, args: &[&str]) {
+    let ran = Mq::new(args).run().code(0);
+    insta::assert_snapshot!(name, ran.stdout);
+}
+
+#[test]
+fn version_names_the_program_and_nothing_else() {
+    let ran = Mq::new(["--version"]).run().code(0);
+    assert_eq!(ran.stdout, format!("mq {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn help_of_mq() {
+    check("mq", &["--help"]);
+}
+
+#[test]
+fn short_help_of_mq() {
+    check("mq_short", &["-h"]);
+}
+
+#[test]
+fn help_of_wait() {
+    check("wait", &["wait", "--help"]);
+}
+
+#[test]
+fn help_of_topology() {
+    check("topology", &["topology", "--help"]);
+    check("topology_apply", &["topology", "apply", "--help"]);
+    check("topology_validate", &["topology", "validate", "--help"]);
+}
+
+#[test]
+fn help_of_publish() {
+    check("publish", &["publish", "--help"]);
+}
+
+#[test]
+fn help_of_consume() {
+    check("consume", &["consume", "--help"]);
+}
+
+#[test]
+fn help_of_dlq() {
+    check("dlq", &["dlq", "--help"]);
+    check("dlq_inspect", &["dlq", "inspect", "--help"]);
+}
+
+#[test]
+fn help_of_the_rest() {
+    check("completions", &["completions", "--help"]);
+    check("man", &["man", "--help"]);
+}
+
+#[test]
+fn the_manual_has_every_command_and_every_exit_code() {
+    let manual = Mq::new(["man"]).run().code(0).stdout;
+    for command in [
+        "mq-wait",
+        "mq-topology-apply",
+        "mq-publish",
+        "mq-consume",
+        "mq-dlq-inspect",
+    ] {
+        assert!(manual.contains(&command.replace('-', "\\-")), "{command}");
+    }
+    assert!(manual.contains("128+n"));
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = Mq::new(["completions", shell]).run().code(0);
+        assert!(ran.stdout.contains("consume"), "{shell}");
+    }
+}

@@ -1,0 +1,151 @@
+//! The house rules that no compiler checks: imports point down, one door to
+//! lapin, one to HTTP, one to the terminal.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test that reads the source tree"
+)]
+
+use std::path::{Path, PathBuf};
+
+/// Modules from the bottom up; each may use only what stands before it, itself,
+/// and what is listed as its exception.
+const LAYERS: [(&str, &[&str]); 18] = [
+    ("exit", &[]),
+    ("error", &[]),
+    ("field", &[]),
+    ("broker", &[]),
+    ("diagnostic", &[]),
+    // Queues carry their retry policy, which names a queue.
+    ("topology", &["retry"]),
+    ("endpoint", &[]),
+    ("routing", &[]),
+    ("retry", &["topologyfile"]),
+    ("message", &[]),
+    ("topologyfile", &[]),
+    ("plan", &["topologyfile"]),
+    ("deadletter", &[]),
+    ("amqp", &[]),
+    ("management", &[]),
+    ("handler", &["output"]),
+    ("worker", &[]),
+    ("output", &[]),
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The top-level module a file belongs to.
+fn module(path: &Path) -> String {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let inside = path.strip_prefix(src).unwrap();
+    let first = inside.iter().next().unwrap().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// The code without its tests and comments.
+fn code(text: &str) -> String {
+    let tests = text.find("#[cfg(test)]").unwrap_or(text.len());
+    text[..tests]
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.ends_with("tests.rs")
+}
+
+#[test]
+fn imports_point_down() {
+    for (path, text) in sources() {
+        let here = module(&path);
+        let Some(level) = LAYERS.iter().position(|(name, _)| *name == here) else {
+            continue;
+        };
+        if is_test(&path) {
+            continue;
+        }
+        let code = code(&text);
+        for (other, _) in &LAYERS[level + 1..] {
+            let allowed = LAYERS[level].1.contains(other);
+            assert!(
+                allowed || !code.contains(&format!("crate::{other}::")),
+                "{} uses crate::{other}, which stands above it",
+                path.display()
+            );
+        }
+        for shell in ["cli", "command"] {
+            assert!(
+                !code.contains(&format!("crate::{shell}::")),
+                "{} uses crate::{shell}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn one_door_to_each_outside_world() {
+    for (word, home) in [
+        ("lapin::", "amqp"),
+        ("reqwest::", "management"),
+        ("io::stdout()", "output"),
+        ("io::stderr()", "output"),
+        ("println!", "nowhere"),
+        ("eprintln!", "nowhere"),
+    ] {
+        for (path, text) in sources() {
+            let here = module(&path);
+            let lends_its_stderr = here == "handler" && word == "io::stderr()";
+            assert!(
+                here == home || lends_its_stderr || !code(&text).contains(word),
+                "{} uses {word}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    for (path, text) in sources() {
+        assert!(
+            is_test(&path) || text.starts_with("//!"),
+            "{} has no module doc",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn no_openssl_and_no_second_crypto_library() {
+    let lock = include_str!("../../Cargo.lock");
+    for unwanted in [
+        "openssl",
+        "openssl-sys",
+        "native-tls",
+        "aws-lc-rs",
+        "aws-lc-sys",
+    ] {
+        assert!(
+            !lock.contains(&format!("name = \"{unwanted}\"")),
+            "{unwanted} is in Cargo.lock"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! The README cannot rot: its table and its blocks are checked.
+
+use crate::support::{Mq, TextFile};
+
+const README: &str = include_str!("../../README.md");
+
+#[test]
+fn the_exit_code_table_is_the_one_in_the_code() {
+    for (exit, meaning) in mq::exit::TABLE {
+        let row = format!("| {} | {meaning} |", exit.code());
+        assert!(README.contains(&row), "the README lacks the row\n{row}");
+    }
+}
+
+#[test]
+fn both_commands_of_the_first_screen_exist() {
+    let first_screen: String = README.lines().take(40).collect::<Vec<_>>().join("\n");
+    for command in ["scripts/quickstart", "scripts/test"] {
+        assert!(first_screen.contains(command), "{command}");
+        assert!(
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(command)
+                .is_file(),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn every_yaml_block_is_a_valid_topology() {
+    let mut blocks = 0;
+    for block in README.split("```yaml\n").skip(1) {
+        let text = block.split("```").next().unwrap_or_default();
+        let file = TextFile::new("readme.yaml", text);
+        Mq::new(["topology", "validate", &file.path()])
+            .run()
+            .code(0);
+        blocks += 1;
+    }
+    assert!(blocks > 0, "the README shows no topology");
+}
+
+/// Each `mq …` line of a shell block must be understood: whatever it does
+/// without a broker, it must not be a usage error.
+#[test]
+fn every_command_line_is_understood() {
+    let mut lines = 0;
+    for block in README.split("```sh\n").skip(1) {
+        let text = block.split("```").next().unwrap_or_default();
+        for line in text.lines().filter(|line| line.starts_with("mq ")) {
+            let line = line.split(" | ").next().unwrap_or(line);
+            let args = words(line);
+            let ran = Mq::new(&args[1..])
+                .env("MQ_URL", "amqp://127.0.0.1:1")
+                .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
+                .env("MQ_TIMEOUT", "1s")
+                .run();
+            assert!(
+                [0, 66, 69].contains(&ran.code),
+                "{line}\nexit {}\n{}",
+                ran.code,
+                ran.stderr
+            );
+            lines += 1;
+        }
+    }
+    assert!(lines > 4, "the README shows only {lines} commands");
+}
+
+/// Splits as a shell does, as far as the README needs it.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => {
+                if let Some(word) = words.last_mut() {
+                    word.push(c);
+                }
+            }
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

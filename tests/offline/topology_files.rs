@@ -1,0 +1,196 @@
+//! Topology files: every mistake is shown at once, with its place and the way out.
+
+use crate::support::{Mq, TextFile};
+
+/// The messages of `validate` for this text, with the changing folder replaced.
+fn mistakes(text: &str) -> String {
+    let file = TextFile::new("t.yaml", text);
+    let ran = Mq::new(["topology", "validate", &file.path()])
+        .run()
+        .code(65);
+    assert!(ran.stdout.is_empty());
+    file.normalise(&ran.stderr)
+}
+
+#[test]
+fn every_mistake_is_shown_at_once() {
+    insta::assert_snapshot!(mistakes(
+        r#"version: 1
+exchanges:
+  orders: { type: topic }
+  amq.mine: { type: direct }
+  x: { typ: direct }
+queues:
+  a:
+    type: quorm
+    durable: yes
+    delivery_limit: -1
+    message_ttl: 500
+    max_length: "100"
+    overflow: drop
+    bind: [ { exchange: orders, key: k, colour: red } ]
+    dead_letter: { key: z }
+    arguments: { x-message-ttl: 5 }
+    retry: { strategy: magic, max_attempts: 0 }
+  amq.b:
+"#
+    ));
+}
+
+#[test]
+fn references_are_checked_once_everything_can_be_read() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+exchanges:
+  orders: { type: topic, alternate: unrouted }
+queues:
+  a:
+    bind: [ { exchange: ordres, key: k }, { exchange: orders } ]
+    dead_letter: { exchange: nowhere }
+bindings:
+  - { source: orders, destination: missing, key: k }
+  - { source: orders, destination: other, destination_type: exchange, key: k }
+"
+    ));
+}
+
+#[test]
+fn a_retry_that_cannot_work_is_a_mistake() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+exchanges:
+  in: { type: direct }
+  dlx: { type: direct }
+queues:
+  lost:
+    bind: [ { exchange: in, key: new } ]
+    dead_letter: { exchange: dlx }
+    retry: { max_attempts: 3 }
+  wrong:
+    dead_letter: { exchange: dlx, key: dead }
+    retry: { strategy: dlx }
+  dead: { bind: [ { exchange: dlx, key: dead } ] }
+"
+    ));
+}
+
+#[test]
+fn yaml_itself_can_be_wrong() {
+    for (name, text) in [
+        ("a_tab", "version: 1\nqueues:\n\ta: {}\n"),
+        ("a_duplicate_key", "version: 1\nqueues:\n  a: {}\n  a: {}\n"),
+        ("an_open_bracket", "version: 1\nqueues: { a: [\n"),
+        ("nothing", ""),
+        ("a_list", "- version: 1\n"),
+        ("two_documents", "version: 1\n---\nversion: 1\n"),
+        ("a_newer_version", "version: 2\n"),
+        ("no_version", "queues: { a: }\n"),
+    ] {
+        insta::assert_snapshot!(name, mistakes(text));
+    }
+}
+
+#[test]
+fn a_name_over_255_bytes_is_shown_with_its_length() {
+    let text = format!("version: 1\nqueues:\n  {}: {{}}\n", "é".repeat(128));
+    let shown = mistakes(&text);
+    assert!(
+        shown.contains("MQ104") && shown.contains("256 bytes"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_alias_bomb_is_refused_quickly() {
+    let mut text = "version: 1\na: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (new, old) in ["b", "c", "d", "e", "f", "g", "h"]
+        .iter()
+        .zip(["a", "b", "c", "d", "e", "f", "g"])
+    {
+        text.push_str(&format!("{new}: &{new} [*{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}]\n"));
+    }
+    let shown = mistakes(&text);
+    assert!(shown.contains("MQ100"), "{shown}");
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_named_by_line() {
+    Mq::new(["topology", "validate", "-"])
+        .stdin(b"version: 1\n# \xff\n".to_vec())
+        .run()
+        .code(65)
+        .says(&["<stdin>:2: not UTF-8"]);
+}
+
+#[test]
+fn a_missing_file_is_66() {
+    Mq::new(["topology", "apply", "/no/such.yaml"])
+        .run()
+        .code(66)
+        .says(&["/no/such.yaml"]);
+    let empty = TextFile::new("x.txt", "");
+    let folder = empty.path().replace("/x.txt", "");
+    Mq::new(["topology", "validate", &folder])
+        .run()
+        .code(66)
+        .says(&["holds no .yaml"]);
+}
+
+#[test]
+fn several_files_are_one_topology() {
+    let a = TextFile::new("a.yaml", "version: 1\nexchanges: { e: { type: fanout } }\n");
+    let b = TextFile::new(
+        "b.yaml",
+        "version: 1\nqueues: { q: { bind: [ { exchange: e } ] } }\n",
+    );
+    Mq::new(["topology", "validate", &a.path(), "-f", &b.path()])
+        .run()
+        .code(0)
+        .shows(&["1 exchanges, 1 queues, 1 bindings"]);
+    Mq::new(["topology", "validate", &b.path(), &b.path()])
+        .run()
+        .code(65)
+        .says(&["declared in two files"]);
+}
+
+#[test]
+fn variables_come_from_the_environment() {
+    let text = "version: 1\nqueues: { 'q.${STAGE}': { message_ttl: '${TTL:-5s}' } }\n";
+    let run = |stage: Option<&str>| {
+        let file = TextFile::new("t.yaml", text);
+        let mut mq = Mq::new(["topology", "validate", &file.path()]);
+        if let Some(stage) = stage {
+            mq = mq.env("STAGE", stage);
+        }
+        mq.run()
+    };
+    run(Some("test")).code(0);
+    run(None)
+        .code(65)
+        .says(&["STAGE is not set", "${STAGE:-default}"]);
+}
+
+#[test]
+fn every_shipped_topology_is_fine() {
+    Mq::new(["topology", "validate", "topologies"])
+        .run()
+        .code(0)
+        .shows(&["fine:"]);
+}
+
+#[test]
+fn json_for_scripts() {
+    let ran = Mq::new([
+        "topology",
+        "validate",
+        "topologies/orders.yaml",
+        "--output",
+        "json",
+    ])
+    .run()
+    .code(0);
+    assert_eq!(
+        ran.json(),
+        serde_json::json!({"valid": true, "exchanges": 2, "queues": 3, "bindings": 3})
+    );
+}
