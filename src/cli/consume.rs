@@ -14,13 +14,7 @@ use crate::cli::global::{duration, duration_or_zero};
 /// into MQ_* environment variables (MQ_QUEUE, MQ_EXCHANGE, MQ_ROUTING_KEY,
 /// MQ_ATTEMPT, MQ_MAX_ATTEMPTS, MQ_MESSAGE_ID, MQ_HEADERS as JSON, …). Its
 /// standard output and error both go to mq's standard error. Its exit code
-/// settles the message:
-///
-///   0 done: ack;
-///   65 poison: dead-letter now, no retry;
-///   69 something it needs is down: stop the worker, the message stays in its queue;
-///   75, any other code, a signal or a timeout: a failed attempt, retried until
-///   --max-attempts are used up and then dead-lettered.
+/// settles the message: see below.
 ///
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
@@ -30,7 +24,15 @@ use crate::cli::global::{duration, duration_or_zero};
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("handling").required(true).args(["exec", "print"]),
-    after_long_help = "Examples:
+    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --print",
+    after_long_help = "Exit codes of the program:
+  0    done: ack
+  65   poison: dead-letter now, no retry
+  69   something it needs is down: the worker stops, the message stays in its queue
+  75, any other code, a signal or a timeout: a failed attempt, retried until --max-attempts
+       are used up and then dead-lettered
+
+Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.dlq --print --max-messages 1

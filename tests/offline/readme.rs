@@ -49,7 +49,8 @@ fn every_command_line_is_understood() {
         let text = block.split("```").next().unwrap_or_default();
         for line in text.lines().filter(|line| line.starts_with("mq ")) {
             let line = line.split(" | ").next().unwrap_or(line);
-            let args = words(line);
+            // Nothing answers here: waiting a minute for it proves nothing more.
+            let args = words(&line.replace("--for 60s", "--for 1s"));
             let ran = Mq::new(&args[1..])
                 .env("MQ_URL", "amqp://127.0.0.1:1")
                 .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
