@@ -88,6 +88,22 @@ impl FieldValue {
         }
     }
 
+    /// Bytes of the value on the wire, its type letter included.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        1 + match self {
+            Self::Void => 0,
+            Self::Bool(_) | Self::I8(_) | Self::U8(_) => 1,
+            Self::I16(_) | Self::U16(_) => 2,
+            Self::I32(_) | Self::U32(_) | Self::F32(_) => 4,
+            Self::Decimal { .. } => 5,
+            Self::I64(_) | Self::F64(_) | Self::Timestamp(_) => 8,
+            Self::LongStr(bytes) | Self::Bytes(bytes) => 4 + bytes.len(),
+            Self::Array(items) => 4 + items.iter().map(Self::encoded_bytes).sum::<usize>(),
+            Self::Table(table) => table_encoded_bytes(table),
+        }
+    }
+
     /// The value as JSON for people and scripts; types of equal meaning become one.
     ///
     /// Bytes that are not UTF-8 become `{"base64": "…"}`, a timestamp its seconds.
@@ -137,6 +153,15 @@ impl FieldValue {
     }
 }
 
+/// Bytes of a table on the wire.
+#[must_use]
+pub fn table_encoded_bytes(table: &FieldTable) -> usize {
+    let entries = table
+        .iter()
+        .map(|(name, value)| 1 + name.len() + value.encoded_bytes());
+    4 + entries.sum::<usize>()
+}
+
 /// A table as a JSON object; see [`FieldValue::to_json`].
 #[must_use]
 pub fn table_to_json(table: &FieldTable) -> Json {
@@ -181,6 +206,18 @@ mod tests {
     fn json_keeps_text_numbers_and_nesting() {
         let json = json!({"a": [1, -2.5, "x", true, null], "b": {"c": 9}});
         assert_eq!(FieldValue::from_json(&json).to_json(), json);
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_wire() {
+        // table(4) + name(1+1) + type(1) + length(4) + text(3)
+        let table = FieldTable::from([("a".to_owned(), FieldValue::text("xyz"))]);
+        assert_eq!(table_encoded_bytes(&table), 14);
+        assert_eq!(FieldValue::Table(table).encoded_bytes(), 15);
+        assert_eq!(
+            FieldValue::Array(vec![FieldValue::I64(1)]).encoded_bytes(),
+            14
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod failure;
 mod publish;
 mod socket;
 
-pub use connect::Connection;
+pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};
 pub use declare::{Declared, QueueStatus};
 pub use publish::{Publisher, Receipt};

@@ -8,6 +8,7 @@ use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
 use super::{signals, topology_files};
+use crate::amqp::Frames;
 use crate::cli::{ConsumeArgs, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
@@ -34,7 +35,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     };
     let policy = policy(&args, &queue, file.as_ref())?;
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
-    let connection = session.connect(NAME).await?;
+    let connection = session.connect(NAME, Frames::Large).await?;
     if connection.queue_status(&queue).await?.is_none() {
         return Err(Error::new(
             ErrorKind::NotFound,

@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::io;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, TopologyCommand};
@@ -83,7 +84,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             topology_validate::run(&args, &cli.global)
         }
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
-        Command::Consume(args) => block_on(consume::run(args, &session(cli.global)?)),
+        Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
         }
@@ -126,11 +127,23 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// For a short command one thread is enough; starting more would cost it a
+/// tenth of its time.
 fn block_on(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    run_on(&mut Builder::new_current_thread(), command)
+}
+
+/// A worker may be held up by a slow reader of its output: then heartbeats need
+/// a thread of their own, or the broker takes the worker for dead.
+fn block_on_threads(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    run_on(Builder::new_multi_thread().worker_threads(2), command)
+}
+
+fn run_on(
+    builder: &mut Builder,
+    command: impl Future<Output = anyhow::Result<Exit>>,
+) -> anyhow::Result<Exit> {
+    let runtime = builder.enable_all().build()?;
     let result = runtime.block_on(command);
     // A read of standard input that nobody waits for any more must not hold us up.
     runtime.shutdown_background();

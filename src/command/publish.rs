@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Read as _};
 use serde_json::Value as Json;
 
 use super::session::Session;
-use crate::amqp::{Publisher, Receipt};
+use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
@@ -21,7 +21,8 @@ use crate::topology::{ExchangeName, QueueName, RoutingKey};
 pub(super) async fn run(args: PublishArgs, session: &Session) -> anyhow::Result<Exit> {
     let confirm_limit = args.confirm_timeout;
     let message = message(args)?;
-    let connection = session.connect("mq publish").await?;
+    let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
+    let connection = session.connect("mq publish", frames).await?;
     let mut publisher = Publisher::open(&connection, confirm_limit).await?;
     let published = publisher.publish(&message).await;
     drop(publisher);

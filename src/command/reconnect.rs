@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::session::Session;
-use crate::amqp::Connection;
+use crate::amqp::{Connection, Frames};
 use crate::error::{Error, ErrorKind, Result};
 use crate::worker::{Ending, Event, Handling, Machine, Session as Work, StopReason, Wanted};
 
@@ -70,6 +70,9 @@ pub(super) async fn work(
             // Stopping anyway: what was not settled goes back by itself.
             return Ok(Worked::Stopped);
         }
+        if !is_passing(&error) {
+            return Err(error);
+        }
         tracing::warn!(error = error.message(), "connection lost, reconnecting");
         let Some(back) = reconnect(session, reconnect_for, error, signals).await? else {
             machine.handle(Event::Stop(StopReason::Signal));
@@ -77,6 +80,12 @@ pub(super) async fn work(
         };
         connection = back;
     }
+}
+
+/// Whether trying again can help. A frame that cannot be read comes back with
+/// every new connection: reconnecting would never end.
+fn is_passing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
 }
 
 /// Tries again with growing, jittered pauses; `None` when a signal ends it.
@@ -95,19 +104,12 @@ async fn reconnect(
             () = sleep(jittered) => {}
             _ = signals.recv() => return Ok(None),
         }
-        match session.connect(NAME).await {
+        match session.connect(NAME, Frames::Large).await {
             Ok(connection) => {
                 tracing::warn!("reconnected");
                 return Ok(Some(connection));
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Protocol
-                ) =>
-            {
-                last = error;
-            }
+            Err(error) if is_passing(&error) => last = error,
             Err(error) => return Err(error),
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

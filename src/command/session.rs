@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::amqp::Connection;
+use crate::amqp::{Connection, Frames};
 use crate::cli::{GlobalArgs, OutputFormat};
 use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret};
 use crate::error::{Error, ErrorKind, Result};
@@ -98,13 +98,13 @@ impl Session {
     }
 
     /// Opens an AMQP connection.
-    pub(super) async fn connect(&self, name: &str) -> Result<Connection> {
-        Connection::open(&self.endpoints, name, self.limit).await
+    pub(super) async fn connect(&self, name: &str, frames: Frames) -> Result<Connection> {
+        Connection::open(&self.endpoints, name, self.limit, frames).await
     }
 
     /// The same, with another limit for each step.
     pub(super) async fn connect_within(&self, name: &str, limit: Duration) -> Result<Connection> {
-        Connection::open(&self.endpoints, name, limit).await
+        Connection::open(&self.endpoints, name, limit, Frames::Small).await
     }
 
     /// A client for the management API.

@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use super::topology_files;
-use crate::amqp::{Connection, Declared};
+use crate::amqp::{Connection, Declared, Frames};
 use crate::cli::ApplyArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::topology::{Binding, Topology};
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load(args.files.all())?;
     session.prefer_vhost(topology.vhost.as_ref());
-    let connection = session.connect("mq topology apply").await?;
+    let connection = session.connect("mq topology apply", Frames::Large).await?;
     let present = bindings_present(&topology, &session).await;
     let mut report = ApplyReport {
         vhost: session.vhost()?.to_string(),

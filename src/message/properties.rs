@@ -1,6 +1,6 @@
 //! AMQP message properties.
 
-use crate::field::FieldTable;
+use crate::field::{FieldTable, table_encoded_bytes};
 
 /// Whether a message survives a broker restart in a classic queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,4 +42,32 @@ pub struct Properties {
     pub app_id: Option<String>,
     /// Unused by RabbitMQ; carried along.
     pub cluster_id: Option<String>,
+}
+
+/// Class, weight, body size, flags; delivery mode, priority, timestamp.
+const FIXED_BYTES: usize = 14 + 1 + 1 + 8;
+
+impl Properties {
+    /// Bytes on the wire, rounded up: every property that can be set is counted.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        let texts = [
+            &self.content_type,
+            &self.content_encoding,
+            &self.correlation_id,
+            &self.reply_to,
+            &self.expiration,
+            &self.message_id,
+            &self.kind,
+            &self.user_id,
+            &self.app_id,
+            &self.cluster_id,
+        ];
+        let texts: usize = texts
+            .iter()
+            .filter_map(|text| text.as_ref())
+            .map(|text| 1 + text.len())
+            .sum();
+        FIXED_BYTES + texts + table_encoded_bytes(&self.headers)
+    }
 }

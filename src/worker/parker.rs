@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::amqp::{Connection, Publisher, Receipt};
+use crate::amqp::{Connection, Frames, Publisher, Receipt};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Publication;
@@ -29,17 +29,23 @@ impl Parker {
             let Some(first) = incoming.recv().await else {
                 return;
             };
-            let connection =
-                match Connection::open(&[endpoint], "mq consume (dead letters)", limit).await {
-                    Ok(connection) => connection,
-                    Err(error) => {
-                        let _ = outgoing.send((first.0, Err(error.clone())));
-                        while let Some((tag, _)) = incoming.recv().await {
-                            let _ = outgoing.send((tag, Err(error.clone())));
-                        }
-                        return;
+            let connection = match Connection::open(
+                &[endpoint],
+                "mq consume (dead letters)",
+                limit,
+                Frames::Large,
+            )
+            .await
+            {
+                Ok(connection) => connection,
+                Err(error) => {
+                    let _ = outgoing.send((first.0, Err(error.clone())));
+                    while let Some((tag, _)) = incoming.recv().await {
+                        let _ = outgoing.send((tag, Err(error.clone())));
                     }
-                };
+                    return;
+                }
+            };
             let mut next = Some(first);
             while let Some((tag, publication)) = next {
                 let _ = outgoing.send((tag, publish(&connection, &publication).await));

@@ -9,6 +9,7 @@ mod apply;
 mod consume;
 mod consume_failures;
 mod inspect;
+mod ledger;
 mod orders;
 mod proxy;
 mod publish;

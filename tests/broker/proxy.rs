@@ -1,7 +1,7 @@
 //! A TCP proxy that can be told to cut every connection, or to let none through.
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
+    clippy::indexing_slicing,
     reason = "test support outside #[test] functions"
 )]
 

@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "test support: helpers are outside #[test] functions and read the environment"
 )]
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, ConnectionProperties};
-use mq::amqp::Connection;
+use mq::amqp::{Connection, Frames};
 use mq::endpoint::{Endpoint, ManagementEndpoint};
 use mq::topology::{QueueName, VhostName};
 use reqwest::Method;
@@ -214,6 +215,7 @@ impl Vhost {
                 std::slice::from_ref(&self.endpoint),
                 "test",
                 Duration::from_secs(10),
+                Frames::Large,
             )
             .await
             .unwrap();

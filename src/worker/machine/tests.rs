@@ -229,7 +229,7 @@ proptest! {
         max_messages in proptest::option::of(1_u64..6),
     ) {
         let strategy = if dlx { Strategy::Dlx } else { Strategy::Immediate };
-        let mut machine = Machine::new(Limits { park, max_messages, ..limits(strategy) });
+        let mut machine = Machine::new(Limits { max_messages, park, ..limits(strategy) });
         let mut open: BTreeSet<u64> = BTreeSet::new();
         let mut running: BTreeSet<u64> = BTreeSet::new();
         let mut publishing: BTreeSet<u64> = BTreeSet::new();
