@@ -7,7 +7,7 @@ use crate::deadletter::{Letter, PeekRisk, peek_risk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{self, Format, Inspection, inspection_json, inspection_text, letter_json};
-use crate::topology::QueueName;
+use crate::topology::{QueueName, VhostName};
 
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
     let queue = QueueName::new(args.queue.clone())?;
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
     let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
     let observed = management.queue(vhost, &queue, &facts).await?;
     let risk = peek_risk(&observed.kind, observed.limit, &facts);
-    match refusal(&queue, &risk, &facts) {
+    match refusal(vhost, &queue, &risk, &facts) {
         None => {}
         Some(error) if args.even_if_it_counts && risk != PeekRisk::Impossible => {
             output::talk(&format!("mq: looking all the same: {}", error.message()));
@@ -61,7 +61,12 @@ fn print(inspection: &Inspection, session: &Session) -> Result<()> {
 }
 
 /// Why a look is not safe, and what is; `None`: it is.
-fn refusal(queue: &QueueName, risk: &PeekRisk, facts: &BrokerFacts) -> Option<Error> {
+fn refusal(
+    vhost: &VhostName,
+    queue: &QueueName,
+    risk: &PeekRisk,
+    facts: &BrokerFacts,
+) -> Option<Error> {
     let why = match risk {
         PeekRisk::Safe => return None,
         PeekRisk::Impossible => {
@@ -97,8 +102,11 @@ fn refusal(queue: &QueueName, risk: &PeekRisk, facts: &BrokerFacts) -> Option<Er
         }
     };
     Some(Error::new(ErrorKind::Blocked, why).hint(format!(
-        "on the broker's machine, without counting: rabbitmq-queues peek {queue} 1\n\
+        "on the broker's machine, without counting: rabbitmq-queues peek --vhost {} {} 1\n\
          for good: {policy}\n\
-         knowing the risk: mq dlq inspect {queue} --even-if-it-counts"
+         knowing the risk: mq dlq inspect {} --even-if-it-counts",
+        vhost.shell_quoted(),
+        queue.shell_quoted(),
+        queue.shell_quoted()
     )))
 }

@@ -16,7 +16,7 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     let connection = session.connect("mq topology apply", Frames::Large).await?;
     let present = bindings_present(&topology, &session).await;
     let mut report = ApplyReport {
-        vhost: session.vhost()?.to_string(),
+        vhost: session.vhost()?.clone(),
         broker: format!("{} at {}", connection.facts(), connection.endpoint()),
         lines: Vec::new(),
     };

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::output::{Table, one_line};
 use crate::plan::{ApplyReport, Conflict, Done};
+use crate::topology::VhostName;
 
 /// One line for each object, the conflicts with their ways out, and a sum.
 #[must_use]
@@ -23,7 +24,7 @@ pub fn apply_text(report: &ApplyReport) -> String {
     text.push('\n');
     for conflict in report.conflicts() {
         let _ = write!(text, "\n{conflict}\n");
-        for way in conflict.ways_out() {
+        for way in conflict.ways_out(&report.vhost) {
             let _ = writeln!(text, "  - {way}");
         }
     }
@@ -81,7 +82,10 @@ pub fn apply_json(report: &ApplyReport) -> Json {
             object.insert("result".to_owned(), json!(result));
             match &line.done {
                 Done::Conflict(conflict) => {
-                    object.insert("conflict".to_owned(), conflict_json(conflict));
+                    object.insert(
+                        "conflict".to_owned(),
+                        conflict_json(conflict, &report.vhost),
+                    );
                 }
                 Done::Failed(error) => {
                     let error = json!({ "message": error.message(), "way_out": error.way_out() });
@@ -93,21 +97,21 @@ pub fn apply_json(report: &ApplyReport) -> Json {
         })
         .collect();
     json!({
-        "vhost": report.vhost,
+        "vhost": report.vhost.as_str(),
         "broker": report.broker,
         "changed": report.changed(),
         "objects": objects,
     })
 }
 
-fn conflict_json(conflict: &Conflict) -> Json {
+fn conflict_json(conflict: &Conflict, vhost: &VhostName) -> Json {
     let difference = conflict.difference.as_ref();
     json!({
         "argument": difference.map(|d| &d.argument),
         "file": difference.and_then(|d| d.file.as_ref()),
         "broker": difference.and_then(|d| d.broker.as_ref()),
         "said": conflict.said,
-        "ways_out": conflict.ways_out(),
+        "ways_out": conflict.ways_out(vhost),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::plan::Object;
+use crate::topology::VhostName;
 
 /// One argument or property that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +51,9 @@ impl Conflict {
         }
     }
 
-    /// What can be done about it.
+    /// What can be done about it in `vhost`.
     #[must_use]
-    pub fn ways_out(&self) -> Vec<String> {
+    pub fn ways_out(&self, vhost: &VhostName) -> Vec<String> {
         let mut ways = vec!["change the file to what the broker has".to_owned()];
         match &self.object {
             Object::Queue(name) => {
@@ -70,7 +71,9 @@ impl Conflict {
                     "declare a new queue under another name, bind it, drain '{name}', then delete '{name}'"
                 ));
                 ways.push(format!(
-                    "if '{name}' is empty and may be lost: rabbitmqctl delete_queue {name} --if-empty --if-unused, then apply again"
+                    "if '{name}' is empty and may be lost: rabbitmqctl -p {} delete_queue {} --if-empty --if-unused, then apply again",
+                    vhost.shell_quoted(),
+                    name.shell_quoted()
                 ));
             }
             Object::Exchange(name) => {
@@ -176,9 +179,10 @@ mod tests {
                 ),
             )
         };
+        let vhost = VhostName::new("/").expect("vhost");
         let offers = |argument: &str| {
             conflict(argument)
-                .ways_out()
+                .ways_out(&vhost)
                 .iter()
                 .any(|way| way.contains("policy"))
         };

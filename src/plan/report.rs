@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::plan::{Conflict, Object};
+use crate::topology::VhostName;
 
 /// What happened to one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +35,7 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyReport {
     /// The vhost it was applied to.
-    pub vhost: String,
+    pub vhost: VhostName,
     /// The broker, product and version.
     pub broker: String,
     /// Every object of the file, in the order of execution.

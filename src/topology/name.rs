@@ -92,6 +92,16 @@ impl<K> Name<K> {
         &self.text
     }
 
+    /// The name as one word of a shell command, for commands that we suggest.
+    #[must_use]
+    pub fn shell_quoted(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@%+=".contains(c);
+        if !self.text.is_empty() && self.text.chars().all(plain) {
+            return self.text.clone();
+        }
+        format!("'{}'", self.text.replace('\'', r"'\''"))
+    }
+
     /// Whether the broker keeps this name for itself (`amq.` prefix).
     #[must_use]
     pub fn is_reserved(&self) -> bool {
@@ -177,6 +187,19 @@ mod tests {
         assert!(QueueName::new("é".repeat(127)).is_ok());
         let error = QueueName::new("é".repeat(128)).expect_err("256 bytes");
         assert!(error.to_string().contains("256 bytes"), "{error}");
+    }
+
+    #[test]
+    fn suggested_commands_survive_odd_names() {
+        for (name, quoted) in [
+            ("orders.dlq", "orders.dlq"),
+            ("/", "/"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's; rm -rf", r"'it'\''s; rm -rf'"),
+        ] {
+            assert_eq!(QueueName::new(name).expect("name").shell_quoted(), quoted);
+        }
     }
 
     #[test]

@@ -16,7 +16,8 @@ fn a_look_that_counts_is_refused_with_a_safe_way() {
     if vhost.version() >= (4, 0) {
         inspect("dlq").code(2).says(&[
             "delivery limit 20",
-            "rabbitmq-queues peek dlq 1",
+            "rabbitmq-queues peek --vhost 'mq test/",
+            " dlq 1",
             "--even-if-it-counts",
         ]);
     } else {
