@@ -1,8 +1,11 @@
 //! `mq topology …`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+
+use crate::cli::global::duration;
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
@@ -11,6 +14,7 @@ use clap::{Args, Subcommand};
     reason = "clap shows the docs of each command's own struct, and a doc here would hide them"
 )]
 pub enum TopologyCommand {
+    Plan(PlanArgs),
     Apply(ApplyArgs),
     Validate(ValidateArgs),
 }
@@ -39,11 +43,13 @@ impl Files {
 /// Declares over AMQP, so it works with the management plugin off. What exists
 /// otherwise than the file says is found before anything is created: then
 /// nothing is changed, and every difference is shown with its ways out.
+/// Afterwards everything is read back and proved, if the management API answers.
 /// Nothing is ever deleted.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology apply topologies/orders.yaml
   mq topology apply --vhost shop base.yaml extra/
+  mq topology apply --wait 2m topologies/
 
 Exit codes: 0 the broker has it; 2 something is there otherwise, nothing was changed;
 3 failed after something was created (the report says what); 65 a file is wrong;
@@ -52,6 +58,38 @@ pub struct ApplyArgs {
     /// What to apply.
     #[command(flatten)]
     pub files: Files,
+
+    /// Show the plan and change nothing: the same as `mq topology plan`
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Wait this long for the broker to answer first
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
+}
+
+/// Show what apply would do, object by object and argument by argument.
+///
+/// Reads the broker through the management API and changes nothing. Numbers
+/// compare by value, and a queue without `type` in the file matches whatever the
+/// vhost's default made of it. Arguments that RabbitMQ accepts but ignores are
+/// named: changing them does nothing, and the broker does not say so.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology plan topologies/
+  mq topology plan --check topologies/ || echo 'the broker is not as the files say'
+
+Exit codes: 0 the plan can be applied; 1 with --check: something differs; 2 something is there otherwise
+and cannot be changed in place; 65 a file is wrong; 66 a file is missing; 69 management API not
+reachable; 77 login or permission refused.")]
+pub struct PlanArgs {
+    /// What to plan.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// Exit with 1 if anything differs
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// Check files without a broker.

@@ -12,6 +12,7 @@ mod session;
 mod signals;
 mod topology_apply;
 mod topology_files;
+mod topology_plan;
 mod topology_validate;
 mod wait;
 
@@ -77,6 +78,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let session = |global: GlobalArgs| Session::new(global, &|name| environment(name));
     match cli.command {
         Command::Wait(args) => block_on(wait::run(&args, &session(cli.global)?)),
+        Command::Topology(TopologyCommand::Plan(args)) => {
+            block_on(topology_plan::run(&args, session(cli.global)?))
+        }
         Command::Topology(TopologyCommand::Apply(args)) => {
             block_on(topology_apply::run(&args, session(cli.global)?))
         }

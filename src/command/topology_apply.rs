@@ -1,38 +1,105 @@
 //! `mq topology apply`: first look at everything, then create what is missing.
 
 use super::session::Session;
-use super::topology_files;
+use super::{topology_files, topology_plan, wait};
 use crate::amqp::{Connection, Declared, Frames};
+use crate::broker::BrokerFacts;
 use crate::cli::ApplyArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::output::{apply_json, apply_text};
-use crate::plan::{ApplyReport, Conflict, Done, Line, Step, steps};
-use crate::topology::{Binding, Topology};
+use crate::output::{apply_json, apply_text, plan_json, plan_text};
+use crate::plan::{ApplyReport, Conflict, Done, Line, Plan, ReadBack, Step, Verb, plan, steps};
+use crate::topology::Topology;
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load(args.files.all())?;
     session.prefer_vhost(topology.vhost.as_ref());
+    if let Some(limit) = args.wait {
+        wait::for_amqp_within(limit, &session).await?;
+    }
+    if args.dry_run {
+        let (plan, broker) = topology_plan::make(&topology, &session).await?;
+        session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
+        return Ok(topology_plan::verdict(&plan, false)?);
+    }
     let connection = session.connect("mq topology apply", Frames::Large).await?;
-    let present = bindings_present(&topology, &session).await;
-    let mut report = ApplyReport {
-        vhost: session.vhost()?.clone(),
-        broker: format!("{} at {}", connection.facts(), connection.endpoint()),
-        lines: Vec::new(),
+    let facts = connection.facts().clone();
+    // Without the management API the broker's own comparison has to do.
+    let planned = match planned(&topology, &session, &facts).await {
+        Ok(plan) => Some(plan),
+        Err(error) => {
+            tracing::info!(error = error.message(), "the broker cannot be read");
+            None
+        }
     };
     let steps = steps(&topology);
-    let existing = look(&connection, &steps, present.as_deref()).await?;
-    if existing
+    let existing = look(&connection, &steps, planned.as_ref()).await?;
+    let blocked = existing
         .iter()
-        .any(|done| matches!(done, Some(Done::Conflict(_))))
-    {
-        report.lines = without_creating(&steps, existing);
+        .any(|done| matches!(done, Some(Done::Conflict(_))));
+    let lines = if blocked {
+        without_creating(&steps, existing)
     } else {
-        report.lines = create(&connection, &steps, existing, present.is_some()).await;
-    }
+        create(&connection, &steps, existing, planned.is_some()).await
+    };
+    let mut report = ApplyReport {
+        vhost: session.vhost()?.clone(),
+        broker: format!("{facts} at {}", connection.endpoint()),
+        lines,
+        read_back: ReadBack::NotNeeded,
+    };
     connection.close().await;
+    if report.changed() && report.failure().is_none() {
+        read_back(&mut report, &topology, &session, &facts).await;
+    }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
+}
+
+/// Reads the broker and compares it with the file.
+async fn planned(topology: &Topology, session: &Session, facts: &BrokerFacts) -> Result<Plan> {
+    let vhost = session.vhost()?.clone();
+    let there = session.management()?.topology(&vhost).await?;
+    Ok(plan(vhost, topology, &there, facts))
+}
+
+/// A successful declaration is no proof: what the broker substituted or left
+/// out only shows when everything is read again.
+async fn read_back(
+    report: &mut ApplyReport,
+    topology: &Topology,
+    session: &Session,
+    facts: &BrokerFacts,
+) {
+    let plan = match planned(topology, session, facts).await {
+        Ok(plan) => plan,
+        Err(error) => {
+            report.read_back = ReadBack::Impossible(error.message().to_owned());
+            return;
+        }
+    };
+    report.read_back = ReadBack::Proved;
+    for (line, planned) in report.lines.iter_mut().zip(plan.steps) {
+        let found = match planned.verb {
+            Verb::Keep => continue,
+            Verb::Create => "it is not there".to_owned(),
+            Verb::Blocked(differences) => {
+                let differences: Vec<String> =
+                    differences.iter().map(ToString::to_string).collect();
+                differences.join("; ")
+            }
+        };
+        line.done = Done::Failed(
+            Error::new(
+                ErrorKind::Protocol,
+                format!(
+                    "{} was declared, but reading it back shows: {found}",
+                    line.object
+                ),
+            )
+            .hint("the broker substituted or ignored something, or somebody else changed it meanwhile; run `mq topology plan`"),
+        );
+    }
 }
 
 fn verdict(report: &ApplyReport) -> Result<Exit> {
@@ -62,52 +129,51 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
     }
 }
 
-/// The bindings that are there, as far as the management API tells. Without it
-/// bindings are simply sent again, which changes nothing.
-async fn bindings_present(topology: &Topology, session: &Session) -> Option<Vec<Binding>> {
-    if topology.bindings.is_empty() {
-        return Some(Vec::new());
-    }
-    let read = async {
-        let vhost = session.vhost()?;
-        session.management()?.topology(vhost).await
-    };
-    match read.await {
-        Ok(observed) => Some(observed.bindings),
-        Err(error) => {
-            tracing::info!(
-                error = error.message(),
-                "bindings cannot be read; they are sent in any case"
-            );
-            None
-        }
-    }
-}
-
 /// What is known about each step before anything is changed; `None`: missing.
 ///
-/// What exists is declared again: the broker compares and changes nothing.
+/// What exists is declared again: the broker compares and changes nothing. The
+/// plan, if there is one, knows every difference where the broker names only
+/// the first, and those that the broker accepts and ignores.
 async fn look(
     connection: &Connection,
     steps: &[Step],
-    bindings: Option<&[Binding]>,
+    plan: Option<&Plan>,
 ) -> Result<Vec<Option<Done>>> {
     let mut known = Vec::with_capacity(steps.len());
-    for step in steps {
-        known.push(match step {
-            Step::Exchange(name, _) if connection.exchange_exists(name).await? => {
-                Some(declare(connection, step).await?)
+    for (at, step) in steps.iter().enumerate() {
+        let verb = plan
+            .and_then(|plan| plan.steps.get(at))
+            .map(|planned| &planned.verb);
+        let exists = match step {
+            Step::Exchange(name, _) => connection.exchange_exists(name).await?,
+            Step::Queue(name, _) => connection.queue_status(name).await?.is_some(),
+            Step::Binding(_) => {
+                known.push((verb == Some(&Verb::Keep)).then_some(Done::Unchanged));
+                continue;
             }
-            Step::Queue(name, _) if connection.queue_status(name).await?.is_some() => {
-                Some(declare(connection, step).await?)
-            }
-            Step::Exchange(..) | Step::Queue(..) => None,
-            Step::Binding(binding) => bindings
-                .is_some_and(|present| present.iter().any(|there| same(there, binding)))
-                .then_some(Done::Unchanged),
+        };
+        known.push(if exists {
+            Some(with_plan(declare(connection, step).await?, step, verb))
+        } else {
+            None
         });
     }
     Ok(known)
+}
+
+fn with_plan(done: Done, step: &Step, verb: Option<&Verb>) -> Done {
+    let Some(Verb::Blocked(differences)) = verb else {
+        return done;
+    };
+    let said = match done {
+        Done::Conflict(conflict) => conflict.said,
+        _ => String::new(),
+    };
+    Done::Conflict(Conflict {
+        object: step.object(),
+        differences: differences.clone(),
+        said,
+    })
 }
 
 async fn declare(connection: &Connection, step: &Step) -> Result<Done> {
@@ -181,14 +247,4 @@ async fn create(
         });
     }
     lines
-}
-
-/// The same binding: values compare as the broker compares them, through JSON,
-/// because the management API forgets the width of numbers.
-fn same(there: &Binding, wanted: &Binding) -> bool {
-    there.source == wanted.source
-        && there.destination == wanted.destination
-        && there.key == wanted.key
-        && crate::field::table_to_json(&there.arguments)
-            == crate::field::table_to_json(&wanted.arguments)
 }

@@ -21,13 +21,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(super) async fn run(args: &WaitArgs, session: &Session) -> anyhow::Result<Exit> {
     let deadline = Instant::now() + args.limit;
     let amqp = session.amqp_address();
-    let version = until(deadline, &format!("AMQP at {amqp}"), async |limit| {
-        let connection = session.connect_within("mq wait", limit).await?;
-        let facts = connection.facts().clone();
-        connection.close().await;
-        Ok(facts.to_string())
-    })
-    .await?;
+    let version = for_amqp(deadline, session).await?;
     let mut management = None;
     if !args.amqp_only {
         let place = session.management()?.endpoint().to_string();
@@ -45,6 +39,22 @@ pub(super) async fn run(args: &WaitArgs, session: &Session) -> anyhow::Result<Ex
         || json!({ "ready": true, "broker": version, "amqp": amqp, "management": management }),
     )?;
     Ok(Exit::Done)
+}
+
+/// Waits until AMQP answers, at most this long.
+pub(super) async fn for_amqp_within(limit: Duration, session: &Session) -> Result<()> {
+    for_amqp(Instant::now() + limit, session).await.map(drop)
+}
+
+async fn for_amqp(deadline: Instant, session: &Session) -> Result<String> {
+    let what = format!("AMQP at {}", session.amqp_address());
+    until(deadline, &what, async |limit| {
+        let connection = session.connect_within("mq wait", limit).await?;
+        let facts = connection.facts().to_string();
+        connection.close().await;
+        Ok(facts)
+    })
+    .await
 }
 
 /// Tries until it works or the time is over. A wrong URL will not mend itself;

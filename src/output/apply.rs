@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 
 use crate::output::{Table, one_line};
-use crate::plan::{ApplyReport, Conflict, Done};
+use crate::plan::{ApplyReport, Conflict, Difference, Done, ReadBack};
 use crate::topology::VhostName;
 
 /// One line for each object, the conflicts with their ways out, and a sum.
@@ -29,6 +29,13 @@ pub fn apply_text(report: &ApplyReport) -> String {
         }
     }
     let _ = write!(text, "\n{}", sum(report));
+    match &report.read_back {
+        ReadBack::Proved => text.push_str("; read back: all as the file says"),
+        ReadBack::Impossible(why) => {
+            let _ = write!(text, "; not read back: {}", one_line(why, 200));
+        }
+        ReadBack::NotNeeded => {}
+    }
     text
 }
 
@@ -67,7 +74,7 @@ fn sum(report: &ApplyReport) -> String {
     parts.join(", ")
 }
 
-/// The report as JSON: `vhost`, `broker`, `changed`, and `objects` with
+/// The report as JSON: `vhost`, `broker`, `changed`, `read_back`, and `objects` with
 /// `kind`, `name`, `result` and, where it applies, `conflict` or `error`.
 #[must_use]
 pub fn apply_json(report: &ApplyReport) -> Json {
@@ -100,16 +107,33 @@ pub fn apply_json(report: &ApplyReport) -> Json {
         "vhost": report.vhost.as_str(),
         "broker": report.broker,
         "changed": report.changed(),
+        "read_back": match &report.read_back {
+            ReadBack::Proved => "proved",
+            ReadBack::Impossible(_) => "impossible",
+            ReadBack::NotNeeded => "not_needed",
+        },
         "objects": objects,
     })
 }
 
+/// What differs, as the reports of plan and apply show it.
+pub(super) fn differences_json(differences: &[Difference]) -> Json {
+    differences
+        .iter()
+        .map(|difference| {
+            json!({
+                "argument": difference.argument,
+                "file": difference.file,
+                "broker": difference.broker,
+                "ignored_by_broker": !difference.is_compared(),
+            })
+        })
+        .collect()
+}
+
 fn conflict_json(conflict: &Conflict, vhost: &VhostName) -> Json {
-    let difference = conflict.difference.as_ref();
     json!({
-        "argument": difference.map(|d| &d.argument),
-        "file": difference.and_then(|d| d.file.as_ref()),
-        "broker": difference.and_then(|d| d.broker.as_ref()),
+        "differences": differences_json(&conflict.differences),
         "said": conflict.said,
         "ways_out": conflict.ways_out(vhost),
     })

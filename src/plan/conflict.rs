@@ -3,40 +3,19 @@
 use std::fmt;
 
 use crate::plan::Object;
+use crate::plan::difference::Difference;
 use crate::topology::VhostName;
-
-/// One argument or property that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// `durable`, `type`, `x-message-ttl` …
-    pub argument: String,
-    /// What the file asks for; `None`: nothing.
-    pub file: Option<String>,
-    /// What the broker has; `None`: nothing.
-    pub broker: Option<String>,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-        write!(
-            f,
-            "{}: the file says {}, the broker has {}",
-            self.argument,
-            side(&self.file),
-            side(&self.broker)
-        )
-    }
-}
 
 /// An object that exists otherwise than the file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
     /// The object.
     pub object: Object,
-    /// What differs; `None` if the broker's words name no argument.
-    pub difference: Option<Difference>,
-    /// The broker's words.
+    /// What differs: all of it where the management API tells, else the first
+    /// that the broker names, else nothing.
+    pub differences: Vec<Difference>,
+    /// The broker's words when it was declared again; empty if it said nothing,
+    /// because it accepts and ignores the difference.
     pub said: String,
 }
 
@@ -45,7 +24,7 @@ impl Conflict {
     #[must_use]
     pub fn read(object: Object, said: String) -> Self {
         Self {
-            difference: read_difference(&said),
+            differences: read_difference(&said).into_iter().collect(),
             object,
             said,
         }
@@ -58,9 +37,9 @@ impl Conflict {
         match &self.object {
             Object::Queue(name) => {
                 if self
-                    .difference
-                    .as_ref()
-                    .is_some_and(|difference| by_policy(&difference.argument))
+                    .differences
+                    .iter()
+                    .any(|difference| by_policy(&difference.argument))
                 {
                     ways.push(
                         "leave the argument out of the file and set it by a policy, which can change later"
@@ -89,10 +68,19 @@ impl Conflict {
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.difference {
-            Some(difference) => write!(f, "{}: {difference}", self.object),
-            None => write!(f, "{}: {}", self.object, self.said),
+        if self.differences.is_empty() {
+            return write!(f, "{}: {}", self.object, self.said);
         }
+        for (at, difference) in self.differences.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{}: {difference}", self.object)?;
+            if !difference.is_compared() {
+                write!(f, " (RabbitMQ accepts this change and ignores it)")?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,9 +1,13 @@
 //! What applying a topology does, in which order, and what its outcome means.
 
+mod compute;
 mod conflict;
+mod difference;
 mod order;
 mod report;
 
-pub use conflict::{Conflict, Difference};
+pub use compute::{Plan, Planned, Verb, plan};
+pub use conflict::Conflict;
+pub use difference::Difference;
 pub use order::{Object, Step, steps};
-pub use report::{ApplyReport, Done, Line};
+pub use report::{ApplyReport, Done, Line, ReadBack};

@@ -31,6 +31,17 @@ pub struct Line {
     pub done: Done,
 }
 
+/// Whether what was done was looked at afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadBack {
+    /// Everything was read again and is as the file says.
+    Proved,
+    /// It could not be read; why.
+    Impossible(String),
+    /// Nothing was created, so there is nothing to prove.
+    NotNeeded,
+}
+
 /// The report of one apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyReport {
@@ -40,6 +51,8 @@ pub struct ApplyReport {
     pub broker: String,
     /// Every object of the file, in the order of execution.
     pub lines: Vec<Line>,
+    /// Whether it was read back.
+    pub read_back: ReadBack,
 }
 
 impl ApplyReport {

@@ -11,6 +11,7 @@ mod consume_failures;
 mod inspect;
 mod ledger;
 mod orders;
+mod plan;
 mod proxy;
 mod publish;
 mod wait;

@@ -1,0 +1,61 @@
+//! `mq topology plan`: what apply would do, without doing it.
+
+use super::session::Session;
+use super::topology_files;
+use crate::broker::BrokerFacts;
+use crate::cli::PlanArgs;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::Exit;
+use crate::output::{plan_json, plan_text};
+use crate::plan::{Plan, Verb, plan};
+use crate::topology::Topology;
+
+pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
+    let topology = topology_files::load(args.files.all())?;
+    session.prefer_vhost(topology.vhost.as_ref());
+    let (plan, broker) = make(&topology, &session).await?;
+    session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
+    Ok(verdict(&plan, args.check)?)
+}
+
+/// Reads the broker and compares; shared with `apply --dry-run`.
+pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan, String)> {
+    let management = session.management()?;
+    let read = async {
+        let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+        let vhost = session.vhost()?.clone();
+        let there = management.topology(&vhost).await?;
+        Ok((plan(vhost, topology, &there, &facts), facts))
+    };
+    let (plan, facts) = read.await.map_err(|error: Error| {
+        let hint = error.way_out().unwrap_or_default().to_owned();
+        error.hint(format!(
+            "{hint}\na plan is read through the management API; `mq topology apply` works without it"
+        ))
+    })?;
+    Ok((plan, format!("{facts} at {}", management.endpoint())))
+}
+
+/// With `--check` any difference is a no; without it a plan is an answer,
+/// unless something in it cannot be done.
+pub(super) fn verdict(plan: &Plan, check: bool) -> Result<Exit> {
+    if check {
+        return Ok(if plan.is_empty() {
+            Exit::Done
+        } else {
+            Exit::No
+        });
+    }
+    match plan.count(|verb| matches!(verb, Verb::Blocked(_))) {
+        0 => Ok(Exit::Done),
+        blocked => Err(Error::new(
+            ErrorKind::Blocked,
+            format!(
+                "{blocked} of {} objects in vhost '{}' are there otherwise and cannot be changed in place",
+                plan.steps.len(),
+                plan.vhost
+            ),
+        )
+        .hint("`mq topology apply` lists the ways out of each; it would change nothing either")),
+    }
+}

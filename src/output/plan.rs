@@ -1,0 +1,112 @@
+//! A plan, for people and for scripts.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::output::apply::differences_json;
+use crate::output::{Table, one_line};
+use crate::plan::{Object, Plan, Planned, Step, Verb};
+
+/// One line for each object that would change, and a sum.
+#[must_use]
+pub fn plan_text(plan: &Plan, broker: &str) -> String {
+    let mut text = format!("vhost '{}' on {broker}\n", plan.vhost);
+    let changing: Vec<&Planned> = plan
+        .steps
+        .iter()
+        .filter(|planned| planned.verb != Verb::Keep)
+        .collect();
+    if !changing.is_empty() {
+        let mut table = Table::new(&["", "OBJECT", "NAME", ""]);
+        for planned in &changing {
+            let object = planned.step.object();
+            table.row([
+                word(&planned.verb).to_owned(),
+                object.kind().to_owned(),
+                one_line(&object.name(), 120),
+                about(planned),
+            ]);
+        }
+        let _ = write!(text, "\n{}\n", table.render());
+    }
+    for planned in changing {
+        if let Verb::Blocked(differences) = &planned.verb {
+            let _ = write!(
+                text,
+                "\n{} cannot be changed in place:\n",
+                planned.step.object()
+            );
+            for difference in differences {
+                let _ = write!(text, "  {difference}");
+                if !difference.is_compared() {
+                    text.push_str(" (RabbitMQ accepts this change and ignores it)");
+                }
+                text.push('\n');
+            }
+        }
+    }
+    let _ = write!(text, "\n{}", sum(plan));
+    text
+}
+
+fn sum(plan: &Plan) -> String {
+    let create = plan.count(|verb| *verb == Verb::Create);
+    let keep = plan.count(|verb| *verb == Verb::Keep);
+    let blocked = plan.count(|verb| matches!(verb, Verb::Blocked(_)));
+    if plan.is_empty() {
+        return format!("nothing to change: all {keep} objects are as the file says");
+    }
+    format!("plan: {create} to create, {keep} unchanged, {blocked} blocked")
+}
+
+/// What a new object is, in a few words.
+fn about(planned: &Planned) -> String {
+    if planned.verb != Verb::Create {
+        return String::new();
+    }
+    match &planned.step {
+        Step::Exchange(_, exchange) => exchange.kind.to_string(),
+        Step::Queue(_, queue) => queue.kind.as_ref().map_or_else(
+            || "the vhost's default type".to_owned(),
+            ToString::to_string,
+        ),
+        Step::Binding(_) => String::new(),
+    }
+}
+
+/// The plan as JSON: `vhost`, `broker`, `empty`, `blocked`, and `steps` with
+/// `action` (`create`, `keep`, `blocked`), `kind`, `name` and `differences`.
+#[must_use]
+pub fn plan_json(plan: &Plan, broker: &str) -> Json {
+    let steps: Vec<Json> = plan
+        .steps
+        .iter()
+        .map(|planned| {
+            let object: Object = planned.step.object();
+            let mut step = Map::new();
+            step.insert("action".to_owned(), json!(word(&planned.verb)));
+            step.insert("kind".to_owned(), json!(object.kind()));
+            step.insert("name".to_owned(), json!(object.name()));
+            if let Verb::Blocked(differences) = &planned.verb {
+                step.insert("differences".to_owned(), differences_json(differences));
+            }
+            Json::Object(step)
+        })
+        .collect();
+    json!({
+        "vhost": plan.vhost.as_str(),
+        "broker": broker,
+        "empty": plan.is_empty(),
+        "blocked": plan.count(|verb| matches!(verb, Verb::Blocked(_))),
+        "steps": steps,
+    })
+}
+
+const fn word(verb: &Verb) -> &'static str {
+    match verb {
+        Verb::Create => "create",
+        Verb::Keep => "keep",
+        Verb::Blocked(_) => "blocked",
+    }
+}

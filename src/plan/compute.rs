@@ -1,0 +1,198 @@
+//! The plan: what applying a topology to a broker would do, object by object.
+//!
+//! A plan is a value. It is empty exactly when nothing differs; making it
+//! changes nothing.
+
+use crate::broker::BrokerFacts;
+use crate::field::table_to_json;
+use crate::plan::difference::{Difference, exchange_differences, queue_differences};
+use crate::plan::{Step, steps};
+use crate::topology::{Binding, Topology, VhostName};
+
+/// What is to be done about one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// It is missing.
+    Create,
+    /// It is as the file says.
+    Keep,
+    /// It is there otherwise, and RabbitMQ cannot change it in place.
+    Blocked(Vec<Difference>),
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The declaration.
+    pub step: Step,
+    /// What it would do.
+    pub verb: Verb,
+}
+
+/// Everything applying would do, in the order in which it would be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The vhost it is for.
+    pub vhost: VhostName,
+    /// Every object of the file.
+    pub steps: Vec<Planned>,
+}
+
+impl Plan {
+    /// Whether the broker has everything already.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.iter().all(|planned| planned.verb == Verb::Keep)
+    }
+
+    /// How many steps have that verb.
+    #[must_use]
+    pub fn count(&self, is: impl Fn(&Verb) -> bool) -> usize {
+        self.steps
+            .iter()
+            .filter(|planned| is(&planned.verb))
+            .count()
+    }
+}
+
+/// Compares what is wanted with what is there.
+#[must_use]
+pub fn plan(vhost: VhostName, wanted: &Topology, there: &Topology, facts: &BrokerFacts) -> Plan {
+    let steps = steps(wanted)
+        .into_iter()
+        .map(|step| {
+            let verb = verb(&step, there, facts);
+            Planned { step, verb }
+        })
+        .collect();
+    Plan { vhost, steps }
+}
+
+fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
+    let differences = match step {
+        Step::Exchange(name, wanted) => there
+            .exchanges
+            .get(name)
+            .map(|there| exchange_differences(wanted, there)),
+        Step::Queue(name, wanted) => there.queues.get(name).map(|there| {
+            queue_differences(
+                wanted,
+                &wanted.declared_arguments(facts),
+                there,
+                &there.arguments,
+            )
+        }),
+        Step::Binding(wanted) => there
+            .bindings
+            .iter()
+            .any(|there| same_binding(there, wanted))
+            .then(Vec::new),
+    };
+    match differences {
+        None => Verb::Create,
+        Some(differences) if differences.is_empty() => Verb::Keep,
+        Some(differences) => Verb::Blocked(differences),
+    }
+}
+
+/// Values compare as the broker compares them, through JSON, because the
+/// management API forgets the width of numbers.
+fn same_binding(there: &Binding, wanted: &Binding) -> bool {
+    there.source == wanted.source
+        && there.destination == wanted.destination
+        && there.key == wanted.key
+        && table_to_json(&there.arguments) == table_to_json(&wanted.arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Source;
+
+    fn topology(yaml: &str) -> Topology {
+        let source = Source {
+            name: "t.yaml".to_owned(),
+            text: format!("version: 1\n{yaml}"),
+        };
+        crate::topologyfile::parse(&[source], &|_| None).expect("topology")
+    }
+
+    /// What a broker like `facts` would show after `wanted` was applied to it.
+    fn applied(wanted: &Topology, facts: &BrokerFacts) -> Topology {
+        let mut there = wanted.clone();
+        for (name, queue) in &mut there.queues {
+            queue.arguments = wanted
+                .queues
+                .get(name)
+                .map(|queue| queue.declared_arguments(facts))
+                .unwrap_or_default();
+        }
+        for exchange in there.exchanges.values_mut() {
+            exchange.arguments = exchange.declared_arguments();
+        }
+        there
+    }
+
+    const WANTED: &str = "
+exchanges:
+  e: { type: topic, alternate: f }
+  f: { type: fanout }
+queues:
+  work: { type: quorum, delivery_limit: unlimited, dead_letter: { exchange: f, key: k }, message_ttl: 5s, bind: [ { exchange: e, key: 'a.*', arguments: { n: 1 } } ] }
+  plain: { max_length: 7, arguments: { x-anything: [ 1, { a: b } ] } }
+bindings: [ { source: e, destination: f, destination_type: exchange, key: '#' } ]
+";
+
+    #[test]
+    fn applying_a_plan_leaves_nothing_to_plan_on_every_version() {
+        let wanted = topology(WANTED);
+        let vhost = || VhostName::new("/").expect("vhost");
+        for version in ["3.10.8", "4.0.5", "4.3.6"] {
+            let facts = BrokerFacts::new("RabbitMQ", version);
+            let fresh = plan(vhost(), &wanted, &Topology::default(), &facts);
+            assert_eq!(fresh.count(|verb| *verb == Verb::Create), 6);
+            let again = plan(vhost(), &wanted, &applied(&wanted, &facts), &facts);
+            assert!(again.is_empty(), "{version}: {again:?}");
+        }
+    }
+
+    #[test]
+    fn every_difference_of_an_object_is_named() {
+        let wanted = topology(WANTED);
+        let facts = BrokerFacts::new("RabbitMQ", "4.0.5");
+        let there = applied(
+            &topology(
+                "queues: { work: { type: classic, durable: false, message_ttl: 6s }, plain: { max_length: 7, arguments: { x-anything: 2 } } }",
+            ),
+            &facts,
+        );
+        let plan = plan(VhostName::new("/").expect("vhost"), &wanted, &there, &facts);
+        let differing = |name: &str| -> Vec<String> {
+            plan.steps
+                .iter()
+                .find(|planned| planned.step.object().name() == name)
+                .and_then(|planned| match &planned.verb {
+                    Verb::Blocked(differences) => Some(
+                        differences
+                            .iter()
+                            .map(|difference| difference.argument.clone())
+                            .collect(),
+                    ),
+                    Verb::Create | Verb::Keep => None,
+                })
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            differing("work"),
+            [
+                "durable",
+                "x-queue-type",
+                "x-dead-letter-exchange",
+                "x-dead-letter-routing-key",
+                "x-delivery-limit",
+                "x-message-ttl"
+            ]
+        );
+        assert_eq!(differing("plain"), ["x-anything"]);
+    }
+}
