@@ -17,7 +17,22 @@ pub enum TopologyCommand {
     Plan(PlanArgs),
     Apply(ApplyArgs),
     Validate(ValidateArgs),
+    Export(ExportArgs),
 }
+
+/// Write what a vhost has as a topology file that plans empty against it.
+///
+/// Prints YAML. What belongs to the broker (`amq.…`) or to a connection
+/// (exclusive queues) is left out; what the file format cannot say is told on
+/// standard error.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology export --vhost shop > shop.yaml
+  mq topology export > all.yaml && mq topology plan --check all.yaml
+
+Exit codes: 0 everything was written; 3 something cannot be said in a file, standard error tells
+what; 69 management API not reachable; 77 login or permission refused.")]
+pub struct ExportArgs {}
 
 /// Topology files.
 #[derive(Clone, Debug, Args)]

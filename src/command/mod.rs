@@ -11,6 +11,7 @@ mod retry_path;
 mod session;
 mod signals;
 mod topology_apply;
+mod topology_export;
 mod topology_files;
 mod topology_plan;
 mod topology_validate;
@@ -86,6 +87,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Validate(args)) => {
             topology_validate::run(&args, &cli.global)
+        }
+        Command::Topology(TopologyCommand::Export(_)) => {
+            block_on(topology_export::run(&session(cli.global)?))
         }
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),

@@ -8,7 +8,7 @@ use crate::deadletter::EffectiveLimit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::{FieldTable, table_from_json};
 use crate::management::Management;
-use crate::management::wire::{WireBinding, WireExchange, WireQueue};
+use crate::management::wire::{WireBinding, WireExchange, WirePolicy, WireQueue};
 use crate::topology::{
     Binding, DeadLetterKey, DeadLettering, Destination, Exchange, ExchangeName, ExchangeType,
     Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
@@ -55,17 +55,33 @@ impl Management {
                     .insert(name, observed_exchange(&exchange)?);
             }
         }
-        for queue in queues {
+        // An exclusive queue belongs to a connection and goes with it.
+        for queue in queues.into_iter().filter(|queue| !queue.exclusive) {
             let name = QueueName::new(queue.name.clone())?;
             topology.queues.insert(name, observed_queue(&queue)?);
         }
         for binding in bindings {
+            let binding = observed_binding(binding)?;
+            let to_nobody = match &binding.destination {
+                Destination::Queue(queue) => !topology.queues.contains_key(queue),
+                Destination::Exchange(_) => false,
+            };
             // The default exchange's implicit bindings are not bindings of ours.
-            if !binding.source.is_empty() {
-                topology.bindings.push(observed_binding(binding)?);
+            if !binding.source.is_empty() && !to_nobody {
+                topology.bindings.push(binding);
             }
         }
         Ok(topology)
+    }
+
+    /// The names of the policies of a vhost.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn policy_names(&self, vhost: &VhostName) -> Result<Vec<String>> {
+        let doing = format!("read the policies of vhost '{vhost}'");
+        let policies: Vec<WirePolicy> = self.get(&["policies", vhost.as_str()], &doing).await?;
+        Ok(policies.into_iter().map(|policy| policy.name).collect())
     }
 
     /// One queue: type, limit in force and counts.

@@ -10,6 +10,7 @@ pub(super) struct WireQueue {
     pub(super) name: String,
     pub(super) durable: bool,
     pub(super) auto_delete: bool,
+    pub(super) exclusive: bool,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     #[serde(deserialize_with = "object")]
@@ -51,6 +52,13 @@ pub(super) struct WireBinding {
     pub(super) routing_key: String,
     #[serde(deserialize_with = "object")]
     pub(super) arguments: Map<String, Json>,
+}
+
+/// A policy, as far as it is named.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePolicy {
+    pub(super) name: String,
 }
 
 /// A message from `POST /api/queues/…/get`.

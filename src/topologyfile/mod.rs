@@ -8,6 +8,7 @@
 mod bindings;
 mod check;
 mod exchanges;
+mod export;
 mod fields;
 mod queues;
 mod tree;
@@ -16,6 +17,8 @@ mod variables;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{Topology, VhostName};
+
+pub use export::{Exported, export};
 
 use fields::Reader;
 use tree::Node;

@@ -45,6 +45,14 @@ const TYPED: [(&str, &str); 11] = [
     ("x-max-priority", "max_priority"),
 ];
 
+/// The key of the file that stands for a raw argument.
+pub(super) fn typed_key(argument: &str) -> Option<&'static str> {
+    TYPED
+        .iter()
+        .find(|(raw, _)| *raw == argument)
+        .map(|(_, key)| *key)
+}
+
 const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
@@ -258,7 +266,7 @@ impl Part<'_, '_> {
         let what = format!("`arguments` of {}", self.what);
         if let Value::Map(entries) = &node.value {
             for (key, _) in entries {
-                if let Some((_, typed)) = TYPED.iter().find(|(raw, _)| *raw == key.text) {
+                if let Some(typed) = typed_key(&key.text) {
                     self.reader.report(
                         Diagnostic::new(
                             "MQ110",
