@@ -209,7 +209,7 @@ impl Connection {
 }
 
 /// Gives the channel number back; a channel that the broker closed has no more to say.
-async fn done(channel: Channel) {
+pub(super) async fn done(channel: Channel) {
     if channel.status().connected() {
         let _ = channel.close(200, "done".into()).await;
     }

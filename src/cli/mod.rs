@@ -14,7 +14,9 @@ pub use consume::{ConsumeArgs, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use publish::PublishArgs;
-pub use topology::{ApplyArgs, ExportArgs, Files, PlanArgs, TopologyCommand, ValidateArgs};
+pub use topology::{
+    ApplyArgs, DestroyArgs, ExportArgs, Files, PlanArgs, TopologyCommand, ValidateArgs,
+};
 pub use wait::WaitArgs;
 
 /// Set RabbitMQ up, feed it, work it and un-jam it.

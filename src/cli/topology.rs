@@ -18,6 +18,34 @@ pub enum TopologyCommand {
     Apply(ApplyArgs),
     Validate(ValidateArgs),
     Export(ExportArgs),
+    Destroy(DestroyArgs),
+}
+
+/// Delete exactly what the files declare, if it is empty and unused.
+///
+/// Looks at everything first. A queue that holds messages or has consumers, or
+/// an exchange that feeds something the files do not declare, stops it before
+/// anything is deleted. Without --yes it only shows what it would delete.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology destroy topologies/orders.yaml
+  mq topology destroy --yes --prefix ci-1234. topologies/orders.yaml
+
+Exit codes: 0 all of it is gone; 2 something is in use, or --yes is missing: nothing was deleted;
+3 some of it was kept or could not be deleted (the report says what); 65 a file is wrong; 66 a file
+is missing; 69 broker unavailable; 77 login or permission refused.")]
+pub struct DestroyArgs {
+    /// What to destroy.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// Delete without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Delete also what is in use: messages are lost
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Write what a vhost has as a topology file that plans empty against it.
@@ -44,6 +72,15 @@ pub struct Files {
     /// The same as FILE
     #[arg(short = 'f', long = "file", value_name = "FILE", id = "file_flag")]
     pub flagged: Vec<PathBuf>,
+
+    /// Put this before the name of everything the files declare: a throw-away copy
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub prefix: String,
 }
 
 impl Files {
@@ -64,7 +101,8 @@ impl Files {
 #[command(after_long_help = "Examples:
   mq topology apply topologies/orders.yaml
   mq topology apply --vhost shop base.yaml extra/
-  mq topology apply --wait 2m topologies/
+  mq topology apply --wait 2m --vhost ci-1234 --create-vhost topologies/
+  mq topology apply --prefix ci-1234. topologies/orders.yaml
 
 Exit codes: 0 the broker has it; 2 something is there otherwise, nothing was changed;
 3 failed after something was created (the report says what); 65 a file is wrong;
@@ -77,6 +115,12 @@ pub struct ApplyArgs {
     /// Show the plan and change nothing: the same as `mq topology plan`
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Create the vhost first if it is missing, and give the user all permissions in it
+    ///
+    /// Through the management API, by a user tagged administrator.
+    #[arg(long)]
+    pub create_vhost: bool,
 
     /// Wait this long for the broker to answer first
     #[arg(long, value_name = "DURATION", value_parser = duration)]

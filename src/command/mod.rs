@@ -11,6 +11,7 @@ mod retry_path;
 mod session;
 mod signals;
 mod topology_apply;
+mod topology_destroy;
 mod topology_export;
 mod topology_files;
 mod topology_plan;
@@ -87,6 +88,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Validate(args)) => {
             topology_validate::run(&args, &cli.global)
+        }
+        Command::Topology(TopologyCommand::Destroy(args)) => {
+            block_on(topology_destroy::run(&args, session(cli.global)?))
         }
         Command::Topology(TopologyCommand::Export(_)) => {
             block_on(topology_export::run(&session(cli.global)?))

@@ -82,6 +82,11 @@ impl Session {
         Ok(&self.endpoints.first().ok_or_else(no_url)?.vhost)
     }
 
+    /// The user that logs in over AMQP.
+    pub(super) fn user(&self) -> Result<&str> {
+        Ok(&self.endpoints.first().ok_or_else(no_url)?.user)
+    }
+
     /// Uses a file's vhost, unless a flag named one.
     pub(super) fn prefer_vhost(&mut self, vhost: Option<&VhostName>) {
         if let (Some(vhost), None) = (vhost, &self.vhost_flag) {

@@ -1,5 +1,7 @@
 //! `mq topology apply`: first look at everything, then create what is missing.
 
+use std::time::Duration;
+
 use super::session::Session;
 use super::{topology_files, topology_plan, wait};
 use crate::amqp::{Connection, Declared, Frames};
@@ -12,8 +14,11 @@ use crate::plan::{ApplyReport, Conflict, Done, Line, Plan, ReadBack, Step, Verb,
 use crate::topology::Topology;
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::load(args.files.all())?;
+    let topology = topology_files::load_named(&args.files)?;
     session.prefer_vhost(topology.vhost.as_ref());
+    if args.create_vhost {
+        create_vhost(args.wait, &session).await?;
+    }
     if let Some(limit) = args.wait {
         wait::for_amqp_within(limit, &session).await?;
     }
@@ -54,6 +59,17 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
+}
+
+/// Makes the vhost and lets the user work in it; both change nothing if done already.
+async fn create_vhost(patience: Option<Duration>, session: &Session) -> Result<()> {
+    if let Some(limit) = patience {
+        wait::for_management_within(limit, session).await?;
+    }
+    let management = session.management()?;
+    let vhost = session.vhost()?;
+    management.create_vhost(vhost).await?;
+    management.grant_if_none(vhost, session.user()?).await
 }
 
 /// Reads the broker and compares it with the file.

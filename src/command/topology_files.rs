@@ -7,10 +7,21 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::cli::Files;
 use crate::diagnostic::{Source, render};
 use crate::error::{Error, ErrorKind, Result};
 use crate::topology::Topology;
 use crate::topologyfile;
+
+/// Reads the files of a command as one topology, under the names it asks for.
+pub(super) fn load_named(files: &Files) -> Result<Topology> {
+    let topology = load(files.all())?;
+    if files.prefix.is_empty() {
+        Ok(topology)
+    } else {
+        topology.prefixed(&files.prefix)
+    }
+}
 
 /// Reads all of them as one topology.
 pub(super) fn load<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Topology> {

@@ -11,7 +11,7 @@ use crate::plan::{Plan, Verb, plan};
 use crate::topology::Topology;
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::load(args.files.all())?;
+    let topology = topology_files::load_named(&args.files)?;
     session.prefer_vhost(topology.vhost.as_ref());
     let (plan, broker) = make(&topology, &session).await?;
     session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;

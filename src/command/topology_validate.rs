@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::output;
 
 pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Exit> {
-    let topology = topology_files::load(args.files.all())?;
+    let topology = topology_files::load_named(&args.files)?;
     let counts = [
         (topology.exchanges.len(), "exchanges"),
         (topology.queues.len(), "queues"),

@@ -24,12 +24,7 @@ pub(super) async fn run(args: &WaitArgs, session: &Session) -> anyhow::Result<Ex
     let version = for_amqp(deadline, session).await?;
     let mut management = None;
     if !args.amqp_only {
-        let place = session.management()?.endpoint().to_string();
-        until(deadline, &format!("management at {place}"), async |limit| {
-            session.management_within(limit)?.version().await
-        })
-        .await?;
-        management = Some(place);
+        management = Some(for_management(deadline, session).await?);
     }
     session.report(
         || match &management {
@@ -44,6 +39,22 @@ pub(super) async fn run(args: &WaitArgs, session: &Session) -> anyhow::Result<Ex
 /// Waits until AMQP answers, at most this long.
 pub(super) async fn for_amqp_within(limit: Duration, session: &Session) -> Result<()> {
     for_amqp(Instant::now() + limit, session).await.map(drop)
+}
+
+/// Waits until the management API answers, at most this long.
+pub(super) async fn for_management_within(limit: Duration, session: &Session) -> Result<()> {
+    for_management(Instant::now() + limit, session)
+        .await
+        .map(drop)
+}
+
+async fn for_management(deadline: Instant, session: &Session) -> Result<String> {
+    let place = session.management()?.endpoint().to_string();
+    until(deadline, &format!("management at {place}"), async |limit| {
+        session.management_within(limit)?.version().await
+    })
+    .await?;
+    Ok(place)
 }
 
 async fn for_amqp(deadline: Instant, session: &Session) -> Result<String> {

@@ -78,6 +78,20 @@ impl Management {
         self.answer(request, doing).await
     }
 
+    /// A request whose answer has no content.
+    pub(super) async fn put(&self, path: &[&str], body: &Json, doing: &str) -> Result<()> {
+        let request = self.request(Method::PUT, path).json(body);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error, doing))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(self.refused(status, response, doing).await)
+    }
+
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         self.http
             .request(method, self.endpoint.api(path))

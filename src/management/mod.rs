@@ -7,6 +7,7 @@
 mod client;
 mod messages;
 mod observe;
+mod vhosts;
 mod wire;
 
 pub use client::Management;

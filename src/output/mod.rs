@@ -6,6 +6,7 @@
 
 mod apply;
 mod consume;
+mod destroy;
 mod dlq;
 mod plan;
 mod publish;
@@ -18,6 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
+pub use destroy::{destroy_json, destroy_text};
 pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
 pub use plan::{plan_json, plan_text};
 pub use publish::{receipt_json, receipt_text};

@@ -2,12 +2,14 @@
 
 mod compute;
 mod conflict;
+mod destroy;
 mod difference;
 mod order;
 mod report;
 
 pub use compute::{Plan, Planned, Verb, plan};
 pub use conflict::Conflict;
+pub use destroy::{DestroyReport, Gone, Objection, QueueUse, exchanges_last_first, objections};
 pub use difference::Difference;
 pub use order::{Object, Step, steps};
 pub use report::{ApplyReport, Done, Line, ReadBack};

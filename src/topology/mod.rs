@@ -6,6 +6,7 @@
 mod binding;
 mod exchange;
 mod name;
+mod prefix;
 mod queue;
 
 use std::collections::BTreeMap;

@@ -33,6 +33,7 @@ fn help_of_topology() {
     check("topology", &["topology", "--help"]);
     check("topology_plan", &["topology", "plan", "--help"]);
     check("topology_apply", &["topology", "apply", "--help"]);
+    check("topology_destroy", &["topology", "destroy", "--help"]);
     check("topology_export", &["topology", "export", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
 }
