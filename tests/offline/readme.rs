@@ -50,7 +50,10 @@ fn every_command_line_is_understood() {
         for line in text.lines().filter(|line| line.starts_with("mq ")) {
             let line = line.split(" | ").next().unwrap_or(line);
             // Nothing answers here: waiting a minute for it proves nothing more.
-            let args = words(&line.replace("--for 60s", "--for 1s"));
+            let hasty = line
+                .replace("--for 60s", "--for 1s")
+                .replace("--wait 2m", "--wait 1s");
+            let args = words(&hasty);
             let ran = Mq::new(&args[1..])
                 .env("MQ_URL", "amqp://127.0.0.1:1")
                 .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
