@@ -53,7 +53,7 @@ pub const TABLE: [(Exit, &str); 15] = [
     ),
     (
         Exit::Blocked,
-        "blocked: needs a permission or a manual decision; nothing was changed",
+        "blocked: needs a decision of yours; nothing was changed",
     ),
     (
         Exit::Partial,
@@ -86,7 +86,7 @@ pub const TABLE: [(Exit, &str); 15] = [
     (Exit::Denied, "credentials or permission refused"),
     (
         Exit::Configuration,
-        "configuration: URL, TLS files or profile",
+        "configuration: a URL, the password file or the certificate store",
     ),
 ];
 

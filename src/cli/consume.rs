@@ -37,11 +37,14 @@ Examples:
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.dlq --print --max-messages 1
 
-Exit codes: 0 stopped as asked (signal, --max-messages, --until-empty, --idle-timeout);
-2 the queue's dead letters would be lost, or the topology is not as the file says;
-65 the queue does not exist or was deleted; 67 the dead-letter queue is not bound any more;
-69 the handler cannot be started or said 69, or the broker is gone for good; 77 permission refused;
-128+n a second signal: handlers were killed, their messages went back."
+Exit codes:
+  0 stopped as asked (signal, --max-messages, --until-empty, --idle-timeout)
+  2 the queue's dead letters would be lost, or the topology is not as the file says
+  65 the queue does not exist or was deleted
+  67 the dead-letter queue is not bound any more
+  69 the handler cannot be started or said 69, or the broker is gone for good
+  77 permission refused
+  128+n a second signal: handlers were killed, their messages went back"
 )]
 pub struct ConsumeArgs {
     /// The queue

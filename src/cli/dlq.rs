@@ -23,8 +23,12 @@ pub enum DlqCommand {
   mq dlq inspect orders.dlq
   mq dlq inspect orders.dlq --limit 200 --output json | jq '.groups'
 
-Exit codes: 0 shown; 2 looking could lose messages (see --even-if-it-counts);
-65 no such queue; 69 management API not reachable; 77 login or permission refused.")]
+Exit codes:
+  0 shown
+  2 looking could lose messages (see --even-if-it-counts)
+  65 no such queue
+  69 management API not reachable
+  77 login or permission refused")]
 pub struct InspectArgs {
     /// The queue
     pub queue: String,

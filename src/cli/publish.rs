@@ -19,8 +19,13 @@ use crate::cli::global::duration;
   mq publish -q orders.queue @order.json --content-type application/json
   gzip -c big.json | mq publish -e logs -k all --content-encoding gzip
 
-Exit codes: 0 confirmed and routed; 67 reached no queue; 75 refused (nack) or no confirm in time;
-65 no such exchange, or the message is too large; 77 permission refused; 69 broker unavailable."
+Exit codes:
+  0 confirmed and routed
+  67 reached no queue
+  75 refused (nack) or no confirm in time
+  65 no such exchange, or the message is too large
+  77 permission refused
+  69 broker unavailable"
 )]
 pub struct PublishArgs {
     /// The body: text, @FILE for a file's bytes, or - for standard input

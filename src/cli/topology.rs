@@ -31,9 +31,14 @@ pub enum TopologyCommand {
   mq topology destroy topologies/orders.yaml
   mq topology destroy --yes --prefix ci-1234. topologies/orders.yaml
 
-Exit codes: 0 all of it is gone; 2 something is in use, or --yes is missing: nothing was deleted;
-3 some of it was kept or could not be deleted (the report says what); 65 a file is wrong; 66 a file
-is missing; 69 broker unavailable; 77 login or permission refused.")]
+Exit codes:
+  0 all of it is gone
+  2 something is in use, or --yes is missing: nothing was deleted
+  3 some of it was kept or could not be deleted (the report says what)
+  65 a file is wrong
+  66 a file is missing
+  69 broker unavailable
+  77 login or permission refused")]
 pub struct DestroyArgs {
     /// What to destroy.
     #[command(flatten)]
@@ -58,8 +63,11 @@ pub struct DestroyArgs {
   mq topology export --vhost shop > shop.yaml
   mq topology export > all.yaml && mq topology plan --check all.yaml
 
-Exit codes: 0 everything was written; 3 something cannot be said in a file, standard error tells
-what; 69 management API not reachable; 77 login or permission refused.")]
+Exit codes:
+  0 everything was written
+  3 something cannot be said in a file, standard error tells what
+  69 management API not reachable
+  77 login or permission refused")]
 pub struct ExportArgs {}
 
 /// Topology files.
@@ -104,9 +112,14 @@ impl Files {
   mq topology apply --wait 2m --vhost ci-1234 --create-vhost topologies/
   mq topology apply --prefix ci-1234. topologies/orders.yaml
 
-Exit codes: 0 the broker has it; 2 something is there otherwise, nothing was changed;
-3 failed after something was created (the report says what); 65 a file is wrong;
-66 a file is missing; 69 broker unavailable; 77 login or permission refused.")]
+Exit codes:
+  0 the broker has it
+  2 something is there otherwise, nothing was changed
+  3 failed after something was created (the report says what)
+  65 a file is wrong
+  66 a file is missing
+  69 broker unavailable
+  77 login or permission refused")]
 pub struct ApplyArgs {
     /// What to apply.
     #[command(flatten)]
@@ -138,9 +151,14 @@ pub struct ApplyArgs {
   mq topology plan topologies/
   mq topology plan --check topologies/ || echo 'the broker is not as the files say'
 
-Exit codes: 0 the plan can be applied; 1 with --check: something differs; 2 something is there otherwise
-and cannot be changed in place; 65 a file is wrong; 66 a file is missing; 69 management API not
-reachable; 77 login or permission refused.")]
+Exit codes:
+  0 the plan can be applied
+  1 with --check: something differs
+  2 something is there otherwise and cannot be changed in place
+  65 a file is wrong
+  66 a file is missing
+  69 management API not reachable
+  77 login or permission refused")]
 pub struct PlanArgs {
     /// What to plan.
     #[command(flatten)]
@@ -153,7 +171,10 @@ pub struct PlanArgs {
 
 /// Check files without a broker.
 #[derive(Clone, Debug, Args)]
-#[command(after_long_help = "Exit codes: 0 fine; 65 a file is wrong; 66 a file is missing.")]
+#[command(after_long_help = "Exit codes:
+  0 fine
+  65 a file is wrong
+  66 a file is missing")]
 pub struct ValidateArgs {
     /// What to check.
     #[command(flatten)]

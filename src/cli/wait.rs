@@ -16,7 +16,10 @@ use crate::cli::global::duration;
   mq wait --for 2m
   mq wait --amqp-only -u amqp://guest:guest@broker:5672/%2f
 
-Exit codes: 0 both answer; 69 not within --for; 78 a URL is wrong.")]
+Exit codes:
+  0 both answer
+  69 not within --for
+  78 a URL is wrong")]
 pub struct WaitArgs {
     /// Give up after this long
     #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = duration)]

@@ -4,6 +4,8 @@
     reason = "the edge where the search path is read"
 )]
 
+use std::ffi::OsString;
+
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
@@ -28,6 +30,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         let search_path = std::env::var_os("PATH");
         Some(Exec::find(&args.exec, search_path, args.handler_timeout)?)
     };
+    warn_of_swallowed_flags(&args.exec);
     let file = if args.topology.is_empty() {
         None
     } else {
@@ -87,11 +90,38 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         &mut signals,
     )
     .await;
-    summarise(session, &wanted, &machine, args.print)?;
+    // A worker that never got a message has nothing to sum up but its error.
+    if worked.is_ok() || machine.counts().received > 0 {
+        summarise(session, &wanted, &machine, args.print)?;
+    }
     Ok(match worked? {
         Worked::Stopped => verdict(&wanted, &machine)?,
         Worked::SecondSignal(number) => Exit::Signal(number),
     })
+}
+
+/// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
+/// make, and it runs for ever.
+fn warn_of_swallowed_flags(command: &[OsString]) {
+    let own = [
+        "--prefetch",
+        "--max-attempts",
+        "--max-messages",
+        "--until-empty",
+        "--idle-timeout",
+        "--handler-timeout",
+        "--grace",
+        "--reconnect-for",
+        "--topology",
+        "--output",
+    ];
+    for flag in own {
+        if command.iter().skip(1).any(|argument| argument == flag) {
+            output::talk(&format!(
+                "mq: {flag} stands after --exec and so belongs to the program; if it was meant for mq, put it before --exec"
+            ));
+        }
+    }
 }
 
 /// Never more than can be used: what is handed out too much must be given back.

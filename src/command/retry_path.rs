@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::session::Session;
 use crate::amqp::Connection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::retry::{RetryPath, RetryPolicy, Strategy, path};
-use crate::topology::{QueueName, Topology};
+use crate::retry::{RetryPath, RetryPolicy, path};
+use crate::topology::{DeadLetterKey, QueueName, Topology};
 
 /// Where failures go, as the broker has it. Without the management API the
 /// file is believed, and what it names must exist.
@@ -95,17 +95,21 @@ fn describe(path: &RetryPath) -> String {
         let names: Vec<String> = queues.iter().map(|queue| format!("'{queue}'")).collect();
         names.join(", ")
     };
-    match path.strategy {
-        Strategy::Dlx => format!(
-            "through exchange '{}' to wait in {} and at last to {}",
+    let key = match &path.key {
+        DeadLetterKey::Kept => "their own key".to_owned(),
+        DeadLetterKey::Replaced(key) => format!("key '{key}'"),
+    };
+    let rest = names(&path.dead_letter_queues);
+    match &path.park {
+        Some(park) => format!(
+            "through exchange '{}' with {key} to wait in {}, and at last with key '{}' to {rest}",
             path.exchange,
             names(&path.wait_queues),
-            names(&path.dead_letter_queues)
+            park.key
         ),
-        Strategy::Immediate => format!(
-            "through exchange '{}' straight to {}",
-            path.exchange,
-            names(&path.dead_letter_queues)
+        None => format!(
+            "through exchange '{}' with {key} straight to {rest}",
+            path.exchange
         ),
     }
 }

@@ -134,7 +134,7 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
                 conflicts.join("\n")
             ),
         )
-        .hint("what exists cannot be changed in place; the report lists the ways out"));
+        .hint("what exists cannot be changed in place; the report lists the ways out of each"));
     }
     match report.failure() {
         None => Ok(Exit::Done),

@@ -20,8 +20,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(args: &WaitArgs, session: &Session) -> anyhow::Result<Exit> {
     let deadline = Instant::now() + args.limit;
-    let amqp = session.amqp_address();
-    let version = for_amqp(deadline, session).await?;
+    let (version, amqp) = for_amqp(deadline, session).await?;
     let mut management = None;
     if !args.amqp_only {
         management = Some(for_management(deadline, session).await?);
@@ -57,13 +56,17 @@ async fn for_management(deadline: Instant, session: &Session) -> Result<String> 
     Ok(place)
 }
 
-async fn for_amqp(deadline: Instant, session: &Session) -> Result<String> {
+/// The broker's product and version, and which of the endpoints answered.
+async fn for_amqp(deadline: Instant, session: &Session) -> Result<(String, String)> {
     let what = format!("AMQP at {}", session.amqp_address());
     until(deadline, &what, async |limit| {
         let connection = session.connect_within("mq wait", limit).await?;
-        let facts = connection.facts().to_string();
+        let found = (
+            connection.facts().to_string(),
+            connection.endpoint().to_string(),
+        );
         connection.close().await;
-        Ok(facts)
+        Ok(found)
     })
     .await
 }

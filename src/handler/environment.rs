@@ -12,10 +12,16 @@ const MAX_VALUE_BYTES: usize = 96 * 1024;
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
     let delivery = &job.delivery;
     let properties = &delivery.properties;
+    // The same on every attempt: a handler that switches on the key must not
+    // see the key of the retry loop.
+    let deaths = delivery.deaths();
+    let (exchange, routing_key) = deaths
+        .first_route_to(job.queue.as_str())
+        .unwrap_or((&delivery.exchange, &delivery.routing_key));
     let mut variables = vec![
         ("MQ_QUEUE", job.queue.as_str().to_owned()),
-        ("MQ_EXCHANGE", delivery.exchange.clone()),
-        ("MQ_ROUTING_KEY", delivery.routing_key.clone()),
+        ("MQ_EXCHANGE", exchange.to_owned()),
+        ("MQ_ROUTING_KEY", routing_key.to_owned()),
         ("MQ_REDELIVERED", delivery.redelivered.to_string()),
         ("MQ_ATTEMPT", job.attempt.to_string()),
         ("MQ_MAX_ATTEMPTS", job.max_attempts.to_string()),
@@ -109,6 +115,18 @@ mod tests {
         assert_eq!(value("MQ_TYPE"), None);
         assert_eq!(value("MQ_HEADERS"), Some(r#"{"k":"v\u0000"}"#));
         assert_eq!(value("MQ_BODY_BYTES"), Some("3"));
+    }
+
+    #[test]
+    fn a_retried_message_shows_the_route_it_first_came_by() {
+        let death = serde_json::json!([
+            {"queue": "wait", "reason": "expired", "count": 1, "exchange": "dlx", "routing-keys": ["retry"]},
+            {"queue": "q", "reason": "rejected", "count": 1, "exchange": "orders", "routing-keys": ["new"]},
+        ]);
+        let job = job(&[("x-death", FieldValue::from_json(&death))]);
+        let variables = variables(&job);
+        assert!(variables.contains(&("MQ_EXCHANGE", "orders".to_owned())));
+        assert!(variables.contains(&("MQ_ROUTING_KEY", "new".to_owned())));
     }
 
     #[test]

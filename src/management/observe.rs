@@ -10,8 +10,8 @@ use crate::field::{FieldTable, table_from_json};
 use crate::management::Management;
 use crate::management::wire::{WireBinding, WireExchange, WirePolicy, WireQueue};
 use crate::topology::{
-    Binding, DeadLetterKey, DeadLettering, Destination, Exchange, ExchangeName, ExchangeType,
-    Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
+    Binding, DeadLetterKey, DeadLettering, DeliveryLimit, Destination, Exchange, ExchangeName,
+    ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
 };
 
 /// One queue as it is now.
@@ -44,6 +44,7 @@ impl Management {
         let vhost = vhost.as_str();
         let exchanges: Vec<WireExchange> = self.get(&["exchanges", vhost], &doing).await?;
         let queues: Vec<WireQueue> = self.get(&["queues", vhost], &doing).await?;
+        let facts = BrokerFacts::new("RabbitMQ", self.version().await?);
         let bindings: Vec<WireBinding> = self.get(&["bindings", vhost], &doing).await?;
         let mut topology = Topology::default();
         for exchange in exchanges {
@@ -58,7 +59,9 @@ impl Management {
         // An exclusive queue belongs to a connection and goes with it.
         for queue in queues.into_iter().filter(|queue| !queue.exclusive) {
             let name = QueueName::new(queue.name.clone())?;
-            topology.queues.insert(name, observed_queue(&queue)?);
+            topology
+                .queues
+                .insert(name, observed_queue(&queue, &facts)?);
         }
         for binding in bindings {
             let binding = observed_binding(binding)?;
@@ -98,20 +101,9 @@ impl Management {
         let queue: WireQueue = self
             .get(&["queues", vhost.as_str(), name.as_str()], &doing)
             .await?;
-        let argument = integer(&queue.arguments, "x-delivery-limit");
-        let policy = integer(&queue.effective_policy_definition, "delivery-limit");
-        let limit = match queue.delivery_limit.as_ref() {
-            Some(Json::String(text)) if text == "unlimited" => EffectiveLimit::None,
-            Some(Json::Number(number)) => number
-                .as_i64()
-                .map_or(EffectiveLimit::of(argument, policy, facts), |limit| {
-                    EffectiveLimit::of(Some(limit), None, facts)
-                }),
-            _ => EffectiveLimit::of(argument, policy, facts),
-        };
         Ok(ObservedQueue {
             kind: kind_of(&queue),
-            limit,
+            limit: effective_limit(&queue, facts),
             messages: queue.messages,
             ready: queue.messages_ready,
             unacknowledged: queue.messages_unacknowledged,
@@ -124,6 +116,23 @@ impl Management {
 fn kind_of(queue: &WireQueue) -> QueueType {
     let argument = queue.arguments.get("x-queue-type").and_then(Json::as_str);
     QueueType::from_name(queue.kind.as_deref().or(argument).unwrap_or("classic"))
+}
+
+/// The delivery limit in force: none on classic queues and streams; what 4.x
+/// says itself, or what argument, policy and version amount to.
+fn effective_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
+    if kind_of(queue) != QueueType::Quorum {
+        return EffectiveLimit::None;
+    }
+    let argument = integer(&queue.arguments, "x-delivery-limit");
+    let policy = integer(&queue.effective_policy_definition, "delivery-limit");
+    match queue.delivery_limit.as_ref() {
+        Some(Json::String(text)) if text == "unlimited" => EffectiveLimit::None,
+        Some(Json::Number(number)) if number.is_i64() => {
+            EffectiveLimit::of(number.as_i64(), None, facts)
+        }
+        _ => EffectiveLimit::of(argument, policy, facts),
+    }
 }
 
 fn integer(object: &Map<String, Json>, name: &str) -> Option<i64> {
@@ -148,7 +157,7 @@ fn observed_exchange(wire: &WireExchange) -> Result<Exchange> {
     })
 }
 
-fn observed_queue(wire: &WireQueue) -> Result<Queue> {
+fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
     let arguments = &wire.arguments;
     let policy = &wire.effective_policy_definition;
     let text = |argument: &str, key: &str| {
@@ -169,20 +178,34 @@ fn observed_queue(wire: &WireQueue) -> Result<Queue> {
         }),
     };
     // For numbers the smaller of argument and policy is in force.
-    let ttl = [
-        integer(arguments, "x-message-ttl"),
-        integer(policy, "message-ttl"),
-    ]
-    .into_iter()
-    .flatten()
-    .min()
-    .and_then(|milliseconds| u64::try_from(milliseconds).ok());
+    let smaller = |argument: &str, key: &str| {
+        [integer(arguments, argument), integer(policy, key)]
+            .into_iter()
+            .flatten()
+            .min()
+            .and_then(|number| u64::try_from(number).ok())
+    };
+    let overflow = text("x-overflow", "overflow").and_then(|word| {
+        Overflow::ALL
+            .iter()
+            .find(|(known, _)| *known == word)
+            .map(|(_, overflow)| *overflow)
+    });
     Ok(Queue {
         kind: Some(kind_of(wire)),
+        delivery_limit: match effective_limit(wire, facts) {
+            EffectiveLimit::None => Some(DeliveryLimit::Unlimited),
+            EffectiveLimit::Finite(limit) => {
+                Some(DeliveryLimit::Finite(u32::try_from(limit).unwrap_or(0)))
+            }
+        },
+        max_length: smaller("x-max-length", "max-length"),
+        max_length_bytes: smaller("x-max-length-bytes", "max-length-bytes"),
+        overflow,
         durable: wire.durable,
         auto_delete: wire.auto_delete,
         dead_lettering,
-        message_ttl: ttl.map(Duration::from_millis),
+        message_ttl: smaller("x-message-ttl", "message-ttl").map(Duration::from_millis),
         arguments: table_from_json(arguments),
         ..Queue::default()
     })
@@ -213,7 +236,8 @@ mod tests {
     use serde_json::json;
 
     fn queue(json: Json) -> Queue {
-        observed_queue(&serde_json::from_value(json).expect("wire")).expect("queue")
+        let facts = BrokerFacts::new("RabbitMQ", "4.0.5");
+        observed_queue(&serde_json::from_value(json).expect("wire"), &facts).expect("queue")
     }
 
     #[test]

@@ -73,6 +73,18 @@ impl DeathHistory {
             .fold(0, u64::saturating_add)
     }
 
+    /// How the message first came to `queue`: exchange and key before its first
+    /// rejection there. After a retry loop the delivery itself shows the loop's
+    /// exchange and key.
+    #[must_use]
+    pub fn first_route_to(&self, queue: &str) -> Option<(&str, &str)> {
+        let first = self
+            .deaths
+            .iter()
+            .find(|death| death.queue == queue && death.reason == "rejected")?;
+        Some((&first.exchange, first.routing_keys.first()?))
+    }
+
     /// The oldest death: where the message came from before it was ever dead-lettered.
     ///
     /// By time, and by position from the end where times are equal or missing.
@@ -142,6 +154,11 @@ mod tests {
         ]));
         assert_eq!(history.rejected_from("work"), 2);
         assert!(!history.malformed);
+        assert_eq!(
+            history.first_route_to("work"),
+            Some(("orders", "order.created"))
+        );
+        assert_eq!(history.first_route_to("wait"), None);
         let oldest = history.oldest().expect("oldest");
         assert_eq!(oldest.exchange, "orders");
         assert_eq!(oldest.routing_keys, ["order.created"]);

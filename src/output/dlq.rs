@@ -81,53 +81,81 @@ fn groups(inspection: &Inspection) -> String {
                 Some((least, most)) if least == most => least.to_string(),
                 Some((least, most)) => format!("{least}–{most}"),
             },
-            when(group.first_death),
-            when(group.last_death),
+            minute(group.first_death),
+            minute(group.last_death),
         ]);
     }
     table.render()
 }
 
+/// A few lines for each message: they fit a terminal of 80 columns, which a
+/// table of nine columns does not.
 fn letters(inspection: &Inspection) -> String {
-    let mut table = Table::new(&[
-        "#",
-        "ORIGIN",
-        "REASON",
-        "ATTEMPTS",
-        "LAST DEATH",
-        "EXCHANGE",
-        "KEY",
-        "ERROR",
-        "BODY",
-    ]);
-    for (at, (message, letter)) in inspection.messages.iter().enumerate() {
-        let body = body_to_json(&message.body, message.body_bytes, inspection.body_bytes);
-        let text = |name: &str| body.get(name).and_then(Json::as_str).unwrap_or_default();
-        let mut shown = one_line(text("body"), 80);
-        if text("body_encoding") == "base64" {
-            shown = format!("base64:{shown}");
-        }
-        table.row([
-            (at + 1).to_string(),
-            cell(letter.origin.as_deref()),
-            cell(letter.reason.as_deref()),
-            letter
-                .attempts
-                .map_or_else(|| "-".to_owned(), |attempts| attempts.to_string()),
-            when(letter.last_death),
-            match letter.exchange.as_deref() {
-                Some("") => "(default)".to_owned(),
-                exchange => cell(exchange),
-            },
-            cell(letter.routing_keys.first().map(String::as_str)),
-            letter
-                .error
-                .as_deref()
-                .map_or_else(|| "-".to_owned(), |error| one_line(error, 60)),
-            shown,
-        ]);
+    let blocks: Vec<String> = inspection
+        .messages
+        .iter()
+        .enumerate()
+        .map(|(at, (message, letter))| {
+            let mut lines = vec![format!("#{} {}", at + 1, what_happened(letter))];
+            lines.push(came_by(letter));
+            if let Some(error) = &letter.error {
+                lines.push(format!("error: {}", one_line(error, 300)));
+            }
+            lines.push(body(message, inspection.body_bytes));
+            lines.join("\n   ")
+        })
+        .collect();
+    blocks.join("\n")
+}
+
+fn what_happened(letter: &Letter) -> String {
+    let attempts = match letter.attempts {
+        None => String::new(),
+        Some(1) => " after 1 attempt".to_owned(),
+        Some(attempts) => format!(" after {attempts} attempts"),
+    };
+    format!(
+        "{} in {}{attempts}, {}",
+        letter.reason.as_deref().map_or_else(
+            || "dead for no known reason".to_owned(),
+            |reason| one_line(reason, 60)
+        ),
+        cell(letter.origin.as_deref()),
+        when(letter.last_death)
+    )
+}
+
+fn came_by(letter: &Letter) -> String {
+    let exchange = match letter.exchange.as_deref() {
+        Some("") => "the default exchange".to_owned(),
+        exchange => format!("exchange {}", cell(exchange)),
+    };
+    let keys: Vec<String> = letter
+        .routing_keys
+        .iter()
+        .map(|key| one_line(key, 120))
+        .collect();
+    format!("published to {exchange} with key {}", keys.join(", "))
+}
+
+fn body(message: &Peeked, limit: usize) -> String {
+    let json = body_to_json(&message.body, message.body_bytes, limit);
+    let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or_default();
+    let encoding = match text("body_encoding") {
+        "base64" => ", base64",
+        _ => "",
+    };
+    let shown = one_line(text("body"), limit.max(1));
+    format!("body ({} bytes{encoding}): {shown}", message.body_bytes)
+}
+
+/// A time without its seconds, for columns.
+fn minute(seconds: Option<u64>) -> String {
+    let shown = when(seconds);
+    match shown.get(..16) {
+        Some(minute) if shown.ends_with('Z') => format!("{minute}Z"),
+        _ => shown,
     }
-    table.render()
 }
 
 fn cell(text: Option<&str>) -> String {

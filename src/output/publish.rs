@@ -18,7 +18,11 @@ pub fn receipt_text(message: &Publication, receipt: &Receipt) -> String {
             one_line(message.routing_key.as_str(), 255)
         )
     };
-    format!("{}: {} bytes to {place}", word(receipt), message.body.len())
+    let bytes = match message.body.len() {
+        1 => "1 byte".to_owned(),
+        bytes => format!("{bytes} bytes"),
+    };
+    format!("{}: {bytes} to {place}", word(receipt))
 }
 
 /// The receipt as JSON: `receipt` (`routed`, `unroutable`, `refused`,

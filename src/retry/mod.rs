@@ -9,5 +9,5 @@ mod policy;
 
 pub use decide::{BuryReason, Verdict, decide};
 pub use outcome::Outcome;
-pub use path::{DeadLetterAddress, PathProblem, RetryPath, path};
+pub use path::{DeadLetterAddress, OtherDeath, PathProblem, RetryPath, path};
 pub use policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};

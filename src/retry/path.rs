@@ -12,7 +12,8 @@ use crate::field::FieldTable;
 use crate::retry::Strategy;
 use crate::routing::route;
 use crate::topology::{
-    DeadLetterKey, Destination, ExchangeName, Queue, QueueName, RoutingKey, Topology,
+    DeadLetterKey, DeliveryLimit, Destination, ExchangeName, Overflow, Queue, QueueName, QueueType,
+    RoutingKey, Topology,
 };
 
 /// Exchange and key that lead to the dead-letter queue and nowhere else.
@@ -66,6 +67,31 @@ pub enum PathProblem {
     SeveralDeadLetterQueues(ExchangeName, BTreeSet<QueueName>),
     /// The named queue cannot be reached alone through the exchange.
     NotParkable(ExchangeName, QueueName),
+    /// The queue can lose messages in another way than by a nack, and the
+    /// broker drops such a message when the wait queue brings it back.
+    DiesOtherwise(QueueName, OtherDeath),
+}
+
+/// A way to leave a queue that is no rejection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherDeath {
+    /// A finite `delivery_limit`, or none said on a quorum queue, which means
+    /// 20 on 4.x: a worker that crashes often enough reaches it.
+    DeliveryLimit,
+    /// A message TTL.
+    Expiry,
+    /// A length limit that drops the oldest message.
+    DropHead,
+}
+
+impl fmt::Display for OtherDeath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DeliveryLimit => "a finite delivery limit (on 4.x it is 20 where none is set)",
+            Self::Expiry => "a message TTL",
+            Self::DropHead => "a length limit that drops its oldest message",
+        })
+    }
 }
 
 impl fmt::Display for PathProblem {
@@ -107,6 +133,10 @@ impl fmt::Display for PathProblem {
                 "exchange '{exchange}' leads to several dead-letter queues: {}",
                 list(queues)
             ),
+            Self::DiesOtherwise(queue, death) => write!(
+                f,
+                "queue '{queue}' has {death}: a message that leaves it that way goes into the wait queue, and the broker drops it without a trace when it comes back"
+            ),
             Self::NotParkable(exchange, queue) => write!(
                 f,
                 "no key of exchange '{exchange}' leads to queue '{queue}' alone"
@@ -146,6 +176,17 @@ impl PathProblem {
             }
             Self::SeveralDeadLetterQueues(..) => {
                 "name one: `retry: { dead_letter_queue: NAME }` in the topology file, or --dead-letter-queue NAME"
+                    .to_owned()
+            }
+            Self::DiesOtherwise(_, OtherDeath::DeliveryLimit) => {
+                "give the queue `delivery_limit: unlimited` (it must be declared anew); mq counts attempts itself"
+                    .to_owned()
+            }
+            Self::DiesOtherwise(_, OtherDeath::Expiry) => {
+                "leave `message_ttl` to the wait queue".to_owned()
+            }
+            Self::DiesOtherwise(_, OtherDeath::DropHead) => {
+                "add `overflow: reject-publish`, so that publishers learn that the queue is full"
                     .to_owned()
             }
             Self::NotParkable(exchange, queue) => format!(
@@ -222,6 +263,9 @@ pub fn path(
     if !rest.is_empty() {
         return Err(PathProblem::Mixed(wait, rest));
     }
+    if let Some(death) = other_death(work) {
+        return Err(PathProblem::DiesOtherwise(queue.clone(), death));
+    }
     let park = park_address(topology, queue, exchange, dead_letter_queue)?;
     let longest_wait = wait
         .iter()
@@ -237,6 +281,27 @@ pub fn path(
         park: Some(park.1),
         longest_wait,
     })
+}
+
+/// The broker drops a message that returns to a queue it left without having
+/// been rejected since (cycle detection, measured on all versions), so a queue
+/// whose dead letters come back must let them go by rejection only.
+fn other_death(work: &Queue) -> Option<OtherDeath> {
+    let limited = match (&work.kind, work.delivery_limit) {
+        (Some(QueueType::Quorum), limit) => limit != Some(DeliveryLimit::Unlimited),
+        (_, Some(DeliveryLimit::Finite(_))) => true,
+        (_, _) => false,
+    };
+    let drops = matches!(work.overflow, None | Some(Overflow::DropHead));
+    if limited {
+        Some(OtherDeath::DeliveryLimit)
+    } else if work.message_ttl.is_some() {
+        Some(OtherDeath::Expiry)
+    } else if drops && (work.max_length.is_some() || work.max_length_bytes.is_some()) {
+        Some(OtherDeath::DropHead)
+    } else {
+        None
+    }
 }
 
 /// The queues a dead letter of `queue` reaches, whichever key it came with.

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::field::FieldTable;
 use crate::topology::{Exchange, ExchangeName, ExchangeType, Topology};
 use crate::topologyfile::check::Places;
-use crate::topologyfile::fields::Reader;
+use crate::topologyfile::fields::{Reader, closest};
 use crate::topologyfile::tree::{Key, Node};
 
 const KEYS: [&str; 6] = [
@@ -15,6 +15,8 @@ const KEYS: [&str; 6] = [
     "alternate",
     "arguments",
 ];
+
+const BUILT_IN: [&str; 4] = ["direct", "topic", "fanout", "headers"];
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "exchanges") {
@@ -58,7 +60,26 @@ fn read_one(
     let fields = reader.fields(node, &what, &KEYS)?;
     let of = |field: &str| format!("`{field}` of {what}");
     let kind = match fields.get("type") {
-        Some(node) => ExchangeType::from_name(reader.text(node, &of("type"))?),
+        Some(node) => {
+            let text = reader.text(node, &of("type"))?;
+            let kind = ExchangeType::from_name(text);
+            // Plugin types have names of their own; a near miss is a slip.
+            if matches!(kind, ExchangeType::Plugin(_))
+                && let Some(near) = closest(text, BUILT_IN.into_iter())
+            {
+                reader.report(
+                    Diagnostic::new(
+                        "MQ103",
+                        node.place(),
+                        format!("{} cannot be '{text}'", of("type")),
+                    )
+                    .label("neither a type of RabbitMQ nor like one of a plugin")
+                    .help(format!("did you mean `{near}`?")),
+                );
+                return None;
+            }
+            kind
+        }
         None => {
             reader.report(
                 Diagnostic::new("MQ107", key.place.clone(), format!("{what} has no `type`"))

@@ -48,6 +48,9 @@ impl Reader {
     }
 
     fn expected(&mut self, node: &Node, what: &str, expected: &str) {
+        if matches!(node.value, Value::Unreadable) {
+            return;
+        }
         self.report(
             Diagnostic::new(
                 "MQ102",
@@ -272,7 +275,7 @@ impl Reader {
 
 fn field_value(node: &Node) -> FieldValue {
     match &node.value {
-        Value::Null => FieldValue::Void,
+        Value::Null | Value::Unreadable => FieldValue::Void,
         Value::Bool(value) => FieldValue::Bool(*value),
         Value::Integer(value) => FieldValue::I64(*value),
         Value::Float(value) => FieldValue::F64(*value),

@@ -217,6 +217,7 @@ impl Part<'_, '_> {
                 .integer(node, &what, 0..=u32::MAX.into())
                 .and_then(|limit| u32::try_from(limit).ok())
                 .map(DeliveryLimit::Finite),
+            Value::Unreadable => None,
             _ => {
                 self.reader.report(
                     Diagnostic::new(

@@ -26,6 +26,8 @@ pub(super) enum Value {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(Key, Node)>),
+    /// Its mistake has been reported already; whoever reads it stays quiet.
+    Unreadable,
 }
 
 /// A key of a map and where it stands.
@@ -59,6 +61,7 @@ impl Node {
             Value::Text(text) => format!("the text '{text}'"),
             Value::List(_) => "a list".to_owned(),
             Value::Map(_) => "a map".to_owned(),
+            Value::Unreadable => "unreadable".to_owned(),
         }
     }
 }
@@ -84,6 +87,10 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
                 serde_yaml::Error::DuplicateMappingKey { .. } => {
                     ("MQ109", "keep one of the two; the other would be ignored")
                 }
+                _ if text.lines().any(unquoted_variable) => (
+                    "MQ100",
+                    "put variables in quotes where braces or brackets are around them: \"${NAME}\"",
+                ),
                 _ => (
                     "MQ100",
                     "YAML: indent with spaces, never with tabs, and quote text that holds `: ` or ` #`",
@@ -107,6 +114,12 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
             .help("begin it with `version: 1`"),
         )),
     }
+}
+
+/// Whether a line has a `${` that YAML takes for the beginning of a map.
+fn unquoted_variable(line: &str) -> bool {
+    line.split_once("${")
+        .is_some_and(|(before, _)| before.contains(['{', '[']) && !before.ends_with(['"', '\'']))
 }
 
 /// The library's words without its own place, which the excerpt shows already.

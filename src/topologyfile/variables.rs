@@ -12,8 +12,12 @@ use crate::topologyfile::tree::{Node, Value};
 pub(super) fn substitute(node: &mut Node, environment: Environment<'_>, reader: &mut Reader) {
     let place = node.place();
     match &mut node.value {
-        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => {}
-        Value::Text(text) => replace(text, place, environment, reader),
+        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) | Value::Unreadable => {}
+        Value::Text(text) => {
+            if !replace(text, place, environment, reader) {
+                node.value = Value::Unreadable;
+            }
+        }
         Value::List(items) => {
             for item in items {
                 substitute(item, environment, reader);
@@ -22,30 +26,42 @@ pub(super) fn substitute(node: &mut Node, environment: Environment<'_>, reader: 
         Value::Map(entries) => {
             for (key, value) in entries {
                 let place = key.place.clone();
-                replace(&mut key.text, place, environment, reader);
+                // An unreadable key keeps its text: the mistake is told already.
+                let _ = replace(&mut key.text, place, environment, reader);
                 substitute(value, environment, reader);
             }
         }
     }
 }
 
-fn replace(text: &mut String, place: Place, environment: Environment<'_>, reader: &mut Reader) {
+/// False if it could not be replaced, which is reported then.
+fn replace(
+    text: &mut String,
+    place: Place,
+    environment: Environment<'_>,
+    reader: &mut Reader,
+) -> bool {
     if !text.contains("${") {
-        return;
+        return true;
     }
-    match expand(text, environment) {
-        Ok(expanded) => *text = expanded,
-        Err(Problem::Unset(name)) => reader.report(
+    let problem = match expand(text, environment) {
+        Ok(expanded) => {
+            *text = expanded;
+            return true;
+        }
+        Err(problem) => problem,
+    };
+    reader.report(match problem {
+        Problem::Unset(name) => {
             Diagnostic::new("MQ108", place, format!("the variable {name} is not set"))
                 .label("no value and no default")
-                .help(format!("set {name}, or write ${{{name}:-default}}")),
-        ),
-        Err(Problem::Malformed) => reader.report(
-            Diagnostic::new("MQ108", place, "a `${` that is no variable")
-                .label("expected ${NAME} or ${NAME:-default}")
-                .help("write $${ for a plain ${"),
-        ),
-    }
+                .help(format!("set {name}, or write ${{{name}:-default}}"))
+        }
+        Problem::Malformed => Diagnostic::new("MQ108", place, "a `${` that is no variable")
+            .label("expected ${NAME} or ${NAME:-default}")
+            .help("write $${ for a plain ${"),
+    });
+    false
 }
 
 #[derive(Debug, PartialEq, Eq)]

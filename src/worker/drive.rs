@@ -138,6 +138,7 @@ impl<'s> Session<'s> {
                 }
                 Some(ended) = self.running.join_next() => match ended {
                     Ok((tag, outcome)) => {
+                        self.tell(tag, &outcome);
                         self.apply(Event::Finished { tag, outcome }, handling).await
                     }
                     Err(error) => Err(Error::new(
@@ -149,6 +150,7 @@ impl<'s> Session<'s> {
                 Some(signal) = signals.recv() => {
                     if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
                         self.kill_handlers().await;
+                        self.machine.handle(Event::ConnectionLost);
                         return Ending::SecondSignal(signal);
                     }
                     self.apply(Event::Stop(StopReason::Signal), handling).await
@@ -321,7 +323,6 @@ impl<'s> Session<'s> {
                 };
                 self.running.spawn(async move {
                     let outcome = exec.run(job, kill).await;
-                    tracing::debug!(tag, attempt, ?outcome, "handled");
                     (tag, outcome)
                 });
                 None
@@ -340,6 +341,29 @@ impl<'s> Session<'s> {
                 }
             },
         }
+    }
+
+    /// Each failed attempt is told when it happens, not only summed up.
+    fn tell(&self, tag: u64, outcome: &Outcome) {
+        let why = match outcome {
+            Outcome::Done | Outcome::Interrupted => return,
+            Outcome::Poison { why }
+            | Outcome::Failed { why }
+            | Outcome::DownstreamDown { why }
+            | Outcome::CannotStart { why } => why,
+        };
+        let message_id = self
+            .deliveries
+            .get(&tag)
+            .and_then(|delivery| delivery.properties.message_id.as_deref());
+        tracing::warn!(
+            queue = %self.wanted.queue,
+            message_id,
+            attempt = self.machine.attempt(tag),
+            of = self.wanted.max_attempts,
+            why,
+            "attempt failed"
+        );
     }
 
     fn retry_left(&mut self) {

@@ -209,6 +209,12 @@ impl Machine {
         self.counts
     }
 
+    /// Which attempt a delivery in work is on.
+    #[must_use]
+    pub fn attempt(&self, tag: u64) -> Option<u32> {
+        self.flights.get(&tag).map(|flight| flight.attempt)
+    }
+
     /// Deliveries in work.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -50,14 +50,16 @@ fn a_handler_that_keeps_failing_sees_every_attempt_and_the_message_ends_in_the_d
         for kind in ["classic", "quorum"] {
             let vhost = Vhost::new();
             vhost.apply(&of_type(topology, kind));
-            let handler =
-                Script::new("echo $MQ_ATTEMPT/$MQ_MAX_ATTEMPTS >>$(dirname $0)/seen; exit 1");
+            // The route is the one the message first came by, on every attempt.
+            let handler = Script::new(
+                "echo \"$MQ_ATTEMPT/$MQ_MAX_ATTEMPTS <$MQ_EXCHANGE> $MQ_ROUTING_KEY\" >>$(dirname $0)/seen; exit 1",
+            );
             vhost.publish("work", "body");
             let flags = ["--until-empty", "--max-attempts", "4", "-o", "json"];
             let summary = consume(&vhost, &flags, &handler).run().code(0).json();
             assert_eq!(
                 handler.lines("seen"),
-                ["1/4", "2/4", "3/4", "4/4"],
+                ["1/4 <> work", "2/4 <> work", "3/4 <> work", "4/4 <> work"],
                 "{kind} {topology}"
             );
             assert_eq!(summary["dead_lettered"]["exhausted"], 1);
@@ -264,7 +266,7 @@ fn a_second_signal_kills_and_gives_back() {
     worker.signal(Signal::TERM);
     worker.wait_for_stderr("draining");
     worker.signal(Signal::TERM);
-    worker.wait().code(143);
+    worker.wait().code(143).shows(&["1 unsettled"]);
     vhost.wait_for_ready("work", 1);
 }
 

@@ -28,6 +28,20 @@ fn a_queue_whose_dead_letters_would_vanish_is_not_worked() {
             "exchanges: { dlx: { type: direct } }\nqueues: { work: { dead_letter: { exchange: dlx } }, dead: { bind: [ { exchange: dlx, key: dead } ] } }\n",
             "no binding for key 'work'",
         ),
+        (
+            // A worker that crashes or gives back often enough reaches the limit, and the
+            // broker drops what comes back from the wait queue after that.
+            &DLX.replace(
+                "work: { type: TYPE",
+                "work: { type: quorum, delivery_limit: 5",
+            )
+            .replace("TYPE", "classic"),
+            "has a finite delivery limit",
+        ),
+        (
+            &of_type(DLX, "classic").replace("work: { ", "work: { max_length: 5, "),
+            "has a length limit that drops its oldest message",
+        ),
     ] {
         let vhost = Vhost::new();
         vhost.apply(topology);

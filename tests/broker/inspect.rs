@@ -136,7 +136,11 @@ fn hostile_messages_cannot_drive_the_terminal() {
         .filter(|c| c.is_control() && *c != '\n')
         .collect();
     assert!(odd.is_empty(), "{odd:?}");
-    assert!(ran.stdout.contains("base64:/wAb"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("body (3 bytes, base64): /wAb"),
+        "{}",
+        ran.stdout
+    );
     let json = vhost.inspect("q");
     assert_eq!(json["messages"][0]["deaths_malformed"], true);
     assert_eq!(json["messages"][2]["body_bytes"], 300_000);

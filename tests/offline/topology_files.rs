@@ -85,6 +85,18 @@ fn yaml_itself_can_be_wrong() {
         ("two_documents", "version: 1\n---\nversion: 1\n"),
         ("a_newer_version", "version: 2\n"),
         ("no_version", "queues: { a: }\n"),
+        (
+            "an_unquoted_variable",
+            "version: 1\nqueues: { a: { message_ttl: ${TTL:-5s} } }\n",
+        ),
+        (
+            "an_unset_variable",
+            "version: 1\nqueues: { a: { message_ttl: '${TTL}' } }\n",
+        ),
+        (
+            "a_slip_in_a_type",
+            "version: 1\nexchanges: { e: { type: topik }, p: { type: x-delayed-message } }\n",
+        ),
     ] {
         insta::assert_snapshot!(name, mistakes(text));
     }
@@ -167,7 +179,7 @@ fn variables_come_from_the_environment() {
     run(Some("test")).code(0);
     run(None)
         .code(65)
-        .says(&["STAGE is not set", "${STAGE:-default}"]);
+        .says(&["has 1 mistake\n", "STAGE is not set", "${STAGE:-default}"]);
 }
 
 #[test]

@@ -170,6 +170,30 @@ queues:
 }
 
 #[test]
+fn a_loop_must_not_be_left_in_another_way_than_by_rejection() {
+    for (more, death) in [
+        ("type: quorum", Some(OtherDeath::DeliveryLimit)),
+        (
+            "type: quorum, delivery_limit: 5",
+            Some(OtherDeath::DeliveryLimit),
+        ),
+        ("type: quorum, delivery_limit: unlimited", None),
+        ("type: classic", None),
+        ("message_ttl: 1h", Some(OtherDeath::Expiry)),
+        ("max_length: 5", Some(OtherDeath::DropHead)),
+        (
+            "max_length_bytes: 5kB, overflow: drop-head",
+            Some(OtherDeath::DropHead),
+        ),
+        ("max_length: 5, overflow: reject-publish", None),
+    ] {
+        let yaml = LOOP.replace("work: { ", &format!("work: {{ {more}, "));
+        let problem = death.map(|death| PathProblem::DiesOtherwise(queue("work"), death));
+        assert_eq!(found(&yaml).err(), problem, "{more}");
+    }
+}
+
+#[test]
 fn a_shared_dlx_needs_the_name_of_the_dead_letter_queue() {
     let shared = format!("{LOOP}  other.dead: {{ bind: [ {{ exchange: dlx, key: other }} ] }}\n");
     assert!(matches!(
