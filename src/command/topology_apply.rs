@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{apply_json, apply_text, plan_json, plan_text};
 use crate::plan::{ApplyReport, Conflict, Done, Line, Plan, ReadBack, Step, Verb, plan, steps};
-use crate::topology::Topology;
+use crate::topology::{PolicyKind, Topology};
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -32,11 +32,21 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     // Without the management API the broker's own comparison has to do.
     let planned = match planned(&topology, &session, &facts).await {
         Ok(plan) => Some(plan),
+        // Policies have no other way than the management API.
+        Err(error) if !topology.policies.is_empty() => {
+            connection.close().await;
+            return Err(error
+                .during("policies go through the management API")
+                .into());
+        }
         Err(error) => {
             tracing::info!(error = error.message(), "the broker cannot be read");
             None
         }
     };
+    if let Some(plan) = &planned {
+        may_set_policies(plan, &session).await?;
+    }
     let steps = steps(&topology);
     let existing = look(&connection, &steps, planned.as_ref()).await?;
     let blocked = existing
@@ -45,7 +55,11 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     let lines = if blocked {
         without_creating(&steps, existing)
     } else {
-        create(&connection, &steps, existing, planned.is_some()).await
+        let broker = Broker {
+            connection: &connection,
+            session: &session,
+        };
+        create(&broker, &steps, existing, planned.as_ref()).await
     };
     let mut report = ApplyReport {
         vhost: session.vhost()?.clone(),
@@ -59,6 +73,20 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
+}
+
+/// Asked before anything is changed, for a refusal half-way helps nobody.
+async fn may_set_policies(plan: &Plan, session: &Session) -> Result<()> {
+    for (_, kind) in PolicyKind::ALL {
+        let sets_one = plan.steps.iter().any(|planned| {
+            matches!(&planned.step, Step::Policy(its_kind, ..) if *its_kind == kind)
+                && planned.verb != Verb::Keep
+        });
+        if sets_one {
+            session.management()?.may_set_policies(kind).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the vhost and lets the user work in it; both change nothing if done already.
@@ -75,7 +103,7 @@ async fn create_vhost(patience: Option<Duration>, session: &Session) -> Result<(
 /// Reads the broker and compares it with the file.
 async fn planned(topology: &Topology, session: &Session, facts: &BrokerFacts) -> Result<Plan> {
     let vhost = session.vhost()?.clone();
-    let there = session.management()?.topology(&vhost).await?;
+    let there = topology_plan::there(topology, &session.management()?, &vhost).await?;
     Ok(plan(vhost, topology, &there, facts))
 }
 
@@ -99,7 +127,7 @@ async fn read_back(
         let found = match planned.verb {
             Verb::Keep => continue,
             Verb::Create => "it is not there".to_owned(),
-            Verb::Blocked(differences) => {
+            Verb::Blocked(differences) | Verb::Change(differences) => {
                 let differences: Vec<String> =
                     differences.iter().map(ToString::to_string).collect();
                 differences.join("; ")
@@ -163,7 +191,7 @@ async fn look(
         let exists = match step {
             Step::Exchange(name, _) => connection.exchange_exists(name).await?,
             Step::Queue(name, _) => connection.queue_status(name).await?.is_some(),
-            Step::Binding(_) => {
+            Step::Binding(_) | Step::Policy(..) => {
                 known.push((verb == Some(&Verb::Keep)).then_some(Done::Unchanged));
                 continue;
             }
@@ -192,14 +220,35 @@ fn with_plan(done: Done, step: &Step, verb: Option<&Verb>) -> Done {
     })
 }
 
+/// Both ways to the broker.
+struct Broker<'b> {
+    connection: &'b Connection,
+    session: &'b Session,
+}
+
+/// Carries one step out.
+async fn carry_out(broker: &Broker<'_>, step: &Step) -> Result<Done> {
+    match step {
+        Step::Exchange(..) | Step::Queue(..) => declare(broker.connection, step).await,
+        Step::Binding(binding) => {
+            broker.connection.bind(binding).await?;
+            Ok(Done::Unchanged)
+        }
+        Step::Policy(kind, name, policy) => {
+            let vhost = broker.session.vhost()?;
+            let management = broker.session.management()?;
+            management.set_policy(vhost, *kind, name, policy).await?;
+            Ok(Done::Unchanged)
+        }
+    }
+}
+
+/// Declares an exchange or a queue; the others have no declaration that compares.
 async fn declare(connection: &Connection, step: &Step) -> Result<Done> {
     let declared = match step {
         Step::Exchange(name, exchange) => connection.declare_exchange(name, exchange).await?,
         Step::Queue(name, queue) => connection.declare_queue(name, queue).await?,
-        Step::Binding(binding) => {
-            connection.bind(binding).await?;
-            Declared::AsAsked
-        }
+        Step::Binding(_) | Step::Policy(..) => Declared::AsAsked,
     };
     Ok(match declared {
         Declared::AsAsked => Done::Unchanged,
@@ -229,22 +278,26 @@ fn without_creating(steps: &[Step], existing: Vec<Option<Done>>) -> Vec<Line> {
 
 /// Creates what is missing, in order, until something fails.
 async fn create(
-    connection: &Connection,
+    broker: &Broker<'_>,
     steps: &[Step],
     existing: Vec<Option<Done>>,
-    bindings_known: bool,
+    plan: Option<&Plan>,
 ) -> Vec<Line> {
     let mut lines = Vec::with_capacity(steps.len());
     let mut failed = false;
-    for (step, existing) in steps.iter().zip(existing) {
+    for (at, (step, existing)) in steps.iter().zip(existing).enumerate() {
+        let verb = plan
+            .and_then(|plan| plan.steps.get(at))
+            .map(|planned| &planned.verb);
         let done = match existing {
             Some(done) => done,
             None if failed => Done::NotTried,
-            None => match declare(connection, step).await {
-                Ok(Done::Unchanged) if matches!(step, Step::Binding(_)) && !bindings_known => {
-                    Done::Ensured
-                }
-                Ok(Done::Unchanged) => Done::Created,
+            None => match carry_out(broker, step).await {
+                Ok(Done::Unchanged) => match (step, verb) {
+                    (_, Some(Verb::Change(differences))) => Done::Changed(differences.clone()),
+                    (Step::Binding(_), None) => Done::Ensured,
+                    _ => Done::Created,
+                },
                 // Somebody else created it otherwise between our look and now.
                 Ok(Done::Conflict(conflict)) => {
                     failed = true;

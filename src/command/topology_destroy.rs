@@ -37,7 +37,7 @@ pub(super) async fn run(args: &DestroyArgs, mut session: Session) -> anyhow::Res
             .hint("look at the list above, then run this again with --yes")
             .into());
     }
-    let result = delete(&mut report, &topology, &connection, args.force).await;
+    let result = delete(&mut report, &topology, &connection, &session, args.force).await;
     connection.close().await;
     session.report(|| destroy_text(&report), || destroy_json(&report))?;
     let deleted = report.lines.iter().any(|(_, gone)| *gone == Gone::Deleted);
@@ -108,6 +108,17 @@ async fn survey(topology: &Topology, connection: &Connection, session: &Session)
         };
         lines.push((Object::Exchange(name), gone));
     }
+    if !topology.policies.is_empty() {
+        let present = session.management()?.policies(session.vhost()?).await?;
+        for (kind, name) in topology.policies.keys() {
+            let gone = if present.contains_key(&(*kind, name.clone())) {
+                Gone::Planned
+            } else {
+                Gone::NotThere
+            };
+            lines.push((Object::Policy(*kind, name.clone()), gone));
+        }
+    }
     // Without the management API foreign bindings show when an exchange is
     // deleted: the broker refuses then, and it is kept.
     let present = match session.management()?.topology(session.vhost()?).await {
@@ -150,6 +161,7 @@ async fn delete(
     report: &mut DestroyReport,
     topology: &Topology,
     connection: &Connection,
+    session: &Session,
     force: bool,
 ) -> Result<()> {
     for (object, gone) in &mut report.lines {
@@ -167,6 +179,14 @@ async fn delete(
                 Gone::Deleted
             }
             Object::Exchange(name) => delete_exchange(topology, name, connection).await?,
+            Object::Policy(kind, name) => {
+                let vhost = session.vhost()?;
+                session
+                    .management()?
+                    .delete_policy(vhost, *kind, name)
+                    .await?;
+                Gone::Deleted
+            }
             Object::Binding(_) => continue,
         };
     }

@@ -9,7 +9,16 @@ use crate::topologyfile::export;
 pub(super) async fn run(session: &Session) -> anyhow::Result<Exit> {
     let vhost = session.vhost()?;
     let management = session.management()?;
-    let topology = management.topology(vhost).await?;
+    let mut topology = management.topology(vhost).await?;
+    let mut unread = Vec::new();
+    match management.policies(vhost).await {
+        Ok(policies) => topology.policies = policies,
+        Err(error) if error.kind() == ErrorKind::AccessRefused => unread.push(format!(
+            "policies, which only a policymaker may read ({})",
+            error.message()
+        )),
+        Err(error) => return Err(error.into()),
+    }
     let exported = export(&topology).map_err(|why| {
         Error::new(
             ErrorKind::Internal,
@@ -17,17 +26,10 @@ pub(super) async fn run(session: &Session) -> anyhow::Result<Exit> {
         )
     })?;
     output::data(&exported.text)?;
-    let policies = management.policy_names(vhost).await?;
-    if !policies.is_empty() {
-        output::talk(&format!(
-            "mq: not exported, because the file format has no policies yet: {}",
-            output::one_line(&policies.join(", "), 400)
-        ));
-    }
-    for left_out in &exported.left_out {
+    for left_out in exported.left_out.iter().chain(&unread) {
         output::talk(&format!("mq: left out: {}", output::printable(left_out)));
     }
-    Ok(if exported.left_out.is_empty() {
+    Ok(if exported.left_out.is_empty() && unread.is_empty() {
         Exit::Done
     } else {
         Exit::Partial

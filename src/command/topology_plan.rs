@@ -6,9 +6,10 @@ use crate::broker::BrokerFacts;
 use crate::cli::PlanArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
+use crate::management::Management;
 use crate::output::{plan_json, plan_text};
 use crate::plan::{Plan, Verb, plan};
-use crate::topology::Topology;
+use crate::topology::{Topology, VhostName};
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -24,7 +25,7 @@ pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan
     let read = async {
         let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
         let vhost = session.vhost()?.clone();
-        let there = management.topology(&vhost).await?;
+        let there = there(topology, &management, &vhost).await?;
         Ok((plan(vhost, topology, &there, &facts), facts))
     };
     let (plan, facts) = read.await.map_err(|error: Error| {
@@ -34,6 +35,20 @@ pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan
         ))
     })?;
     Ok((plan, format!("{facts} at {}", management.endpoint())))
+}
+
+/// What the broker has, as far as the file is about it: policies may be read by
+/// policymakers only, so they are left alone if the file has none.
+pub(super) async fn there(
+    wanted: &Topology,
+    management: &Management,
+    vhost: &VhostName,
+) -> Result<Topology> {
+    let mut there = management.topology(vhost).await?;
+    if !wanted.policies.is_empty() {
+        there.policies = management.policies(vhost).await?;
+    }
+    Ok(there)
 }
 
 /// With `--check` any difference is a no; without it a plan is an answer,

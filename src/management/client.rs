@@ -78,9 +78,17 @@ impl Management {
         self.answer(request, doing).await
     }
 
-    /// A request whose answer has no content.
     pub(super) async fn put(&self, path: &[&str], body: &Json, doing: &str) -> Result<()> {
-        let request = self.request(Method::PUT, path).json(body);
+        self.done(self.request(Method::PUT, path).json(body), doing)
+            .await
+    }
+
+    pub(super) async fn delete(&self, path: &[&str], doing: &str) -> Result<()> {
+        self.done(self.request(Method::DELETE, path), doing).await
+    }
+
+    /// A request whose answer has no content.
+    async fn done(&self, request: RequestBuilder, doing: &str) -> Result<()> {
         let response = request
             .send()
             .await

@@ -7,9 +7,11 @@
 mod client;
 mod messages;
 mod observe;
+mod policies;
 mod vhosts;
 mod wire;
 
 pub use client::Management;
 pub use messages::{Look, Peeked};
 pub use observe::ObservedQueue;
+pub use policies::Policies;

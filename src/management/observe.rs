@@ -8,7 +8,7 @@ use crate::deadletter::EffectiveLimit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::{FieldTable, table_from_json};
 use crate::management::Management;
-use crate::management::wire::{WireBinding, WireExchange, WirePolicy, WireQueue};
+use crate::management::wire::{WireBinding, WireExchange, WireQueue};
 use crate::topology::{
     Binding, DeadLetterKey, DeadLettering, DeliveryLimit, Destination, Exchange, ExchangeName,
     ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
@@ -75,16 +75,6 @@ impl Management {
             }
         }
         Ok(topology)
-    }
-
-    /// The names of the policies of a vhost.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub async fn policy_names(&self, vhost: &VhostName) -> Result<Vec<String>> {
-        let doing = format!("read the policies of vhost '{vhost}'");
-        let policies: Vec<WirePolicy> = self.get(&["policies", vhost.as_str()], &doing).await?;
-        Ok(policies.into_iter().map(|policy| policy.name).collect())
     }
 
     /// One queue: type, limit in force and counts.

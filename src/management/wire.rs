@@ -54,11 +54,17 @@ pub(super) struct WireBinding {
     pub(super) arguments: Map<String, Json>,
 }
 
-/// A policy, as far as it is named.
+/// A policy of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WirePolicy {
     pub(super) name: String,
+    pub(super) pattern: String,
+    #[serde(rename = "apply-to")]
+    pub(super) apply_to: String,
+    pub(super) priority: i64,
+    #[serde(deserialize_with = "object")]
+    pub(super) definition: Map<String, Json>,
 }
 
 /// A message from `POST /api/queues/…/get`.

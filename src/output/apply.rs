@@ -42,6 +42,7 @@ pub fn apply_text(report: &ApplyReport) -> String {
 fn sum(report: &ApplyReport) -> String {
     let count = |is: fn(&Done) -> bool| report.count(is);
     let created = count(|done| matches!(done, Done::Created));
+    let changed = count(|done| matches!(done, Done::Changed(_)));
     let unchanged = count(|done| matches!(done, Done::Unchanged));
     let ensured = count(|done| matches!(done, Done::Ensured));
     let conflicts = count(|done| matches!(done, Done::Conflict(_)));
@@ -53,11 +54,12 @@ fn sum(report: &ApplyReport) -> String {
             report.lines.len()
         );
     }
-    if created + ensured + failed + not_tried == 0 {
+    if created + changed + ensured + failed + not_tried == 0 {
         return format!("nothing to change: all {unchanged} objects are as the file says");
     }
     let parts = [
         (created, "created"),
+        (changed, "changed"),
         (unchanged, "unchanged"),
         (
             ensured,
@@ -97,6 +99,9 @@ pub fn apply_json(report: &ApplyReport) -> Json {
                 Done::Failed(error) => {
                     let error = json!({ "message": error.message(), "way_out": error.way_out() });
                     object.insert("error".to_owned(), error);
+                }
+                Done::Changed(differences) => {
+                    object.insert("differences".to_owned(), differences_json(differences));
                 }
                 Done::Created | Done::Unchanged | Done::Ensured | Done::NotTried => {}
             }
@@ -143,6 +148,7 @@ const fn word(done: &Done) -> &'static str {
     match done {
         Done::Created => "created",
         Done::Unchanged => "unchanged",
+        Done::Changed(_) => "changed",
         Done::Ensured => "ensured",
         Done::Conflict(_) => "conflict",
         Done::Failed(_) => "failed",

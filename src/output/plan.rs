@@ -31,12 +31,12 @@ pub fn plan_text(plan: &Plan, broker: &str) -> String {
         let _ = write!(text, "\n{}\n", table.render());
     }
     for planned in changing {
-        if let Verb::Blocked(differences) = &planned.verb {
-            let _ = write!(
-                text,
-                "\n{} cannot be changed in place:\n",
-                planned.step.object()
-            );
+        if let Verb::Blocked(differences) | Verb::Change(differences) = &planned.verb {
+            let how = match planned.verb {
+                Verb::Blocked(_) => "cannot be changed in place",
+                Verb::Change(_) | Verb::Create | Verb::Keep => "changes in place",
+            };
+            let _ = write!(text, "\n{} {how}:\n", planned.step.object());
             for difference in differences {
                 let _ = write!(text, "  {difference}");
                 if !difference.is_compared() {
@@ -57,7 +57,8 @@ fn sum(plan: &Plan) -> String {
     if plan.is_empty() {
         return format!("nothing to change: all {keep} objects are as the file says");
     }
-    format!("plan: {create} to create, {keep} unchanged, {blocked} blocked")
+    let change = plan.count(|verb| matches!(verb, Verb::Change(_)));
+    format!("plan: {create} to create, {change} to change, {keep} unchanged, {blocked} blocked")
 }
 
 /// What a new object is, in a few words.
@@ -72,11 +73,12 @@ fn about(planned: &Planned) -> String {
             ToString::to_string,
         ),
         Step::Binding(_) => String::new(),
+        Step::Policy(_, _, policy) => one_line(policy.pattern(), 60),
     }
 }
 
 /// The plan as JSON: `vhost`, `broker`, `empty`, `blocked`, and `steps` with
-/// `action` (`create`, `keep`, `blocked`), `kind`, `name` and `differences`.
+/// `action` (`create`, `change`, `keep`, `blocked`), `kind`, `name` and `differences`.
 #[must_use]
 pub fn plan_json(plan: &Plan, broker: &str) -> Json {
     let steps: Vec<Json> = plan
@@ -88,7 +90,7 @@ pub fn plan_json(plan: &Plan, broker: &str) -> Json {
             step.insert("action".to_owned(), json!(word(&planned.verb)));
             step.insert("kind".to_owned(), json!(object.kind()));
             step.insert("name".to_owned(), json!(object.name()));
-            if let Verb::Blocked(differences) = &planned.verb {
+            if let Verb::Blocked(differences) | Verb::Change(differences) = &planned.verb {
                 step.insert("differences".to_owned(), differences_json(differences));
             }
             Json::Object(step)
@@ -107,6 +109,7 @@ const fn word(verb: &Verb) -> &'static str {
     match verb {
         Verb::Create => "create",
         Verb::Keep => "keep",
+        Verb::Change(_) => "change",
         Verb::Blocked(_) => "blocked",
     }
 }

@@ -5,7 +5,9 @@
 
 use crate::broker::BrokerFacts;
 use crate::field::table_to_json;
-use crate::plan::difference::{Difference, exchange_differences, queue_differences};
+use crate::plan::difference::{
+    Difference, exchange_differences, policy_differences, queue_differences,
+};
 use crate::plan::{Step, steps};
 use crate::topology::{Binding, Topology, VhostName};
 
@@ -16,6 +18,8 @@ pub enum Verb {
     Create,
     /// It is as the file says.
     Keep,
+    /// It is there otherwise, and can be changed in place (policies).
+    Change(Vec<Difference>),
     /// It is there otherwise, and RabbitMQ cannot change it in place.
     Blocked(Vec<Difference>),
 }
@@ -82,6 +86,10 @@ fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
                 &there.arguments,
             )
         }),
+        Step::Policy(kind, name, wanted) => there
+            .policies
+            .get(&(*kind, name.clone()))
+            .map(|there| policy_differences(wanted, there)),
         Step::Binding(wanted) => there
             .bindings
             .iter()
@@ -91,6 +99,7 @@ fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
     match differences {
         None => Verb::Create,
         Some(differences) if differences.is_empty() => Verb::Keep,
+        Some(differences) if matches!(step, Step::Policy(..)) => Verb::Change(differences),
         Some(differences) => Verb::Blocked(differences),
     }
 }
@@ -178,7 +187,7 @@ bindings: [ { source: e, destination: f, destination_type: exchange, key: '#' } 
                             .map(|difference| difference.argument.clone())
                             .collect(),
                     ),
-                    Verb::Create | Verb::Keep => None,
+                    Verb::Create | Verb::Keep | Verb::Change(_) => None,
                 })
                 .unwrap_or_default()
         };

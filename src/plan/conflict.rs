@@ -60,7 +60,7 @@ impl Conflict {
                     "declare a new exchange under another name and move the bindings, then delete '{name}'"
                 ));
             }
-            Object::Binding(_) => {}
+            Object::Binding(_) | Object::Policy(..) => {}
         }
         ways
     }

@@ -84,7 +84,7 @@ pub fn exchanges_last_first(topology: &Topology) -> Vec<ExchangeName> {
         .into_iter()
         .filter_map(|step| match step.object() {
             Object::Exchange(name) => Some(name),
-            Object::Queue(_) | Object::Binding(_) => None,
+            Object::Queue(_) | Object::Binding(_) | Object::Policy(..) => None,
         })
         .rev()
         .collect()

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::{Exchange, Queue};
+use crate::topology::{Exchange, Policy, Queue};
 
 /// One argument or property that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +139,38 @@ pub(super) fn exchange_differences(wanted: &Exchange, there: &Exchange) -> Vec<D
         &wanted.declared_arguments(),
         &there.arguments,
     );
+    differences
+}
+
+/// What a policy that exists has otherwise than `wanted`.
+pub(super) fn policy_differences(wanted: &Policy, there: &Policy) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (argument, file, broker) in [
+        (
+            "pattern",
+            wanted.pattern().to_owned(),
+            there.pattern().to_owned(),
+        ),
+        (
+            "apply-to",
+            wanted.apply_to.to_string(),
+            there.apply_to.to_string(),
+        ),
+        (
+            "priority",
+            wanted.priority.to_string(),
+            there.priority.to_string(),
+        ),
+    ] {
+        if file != broker {
+            differences.push(Difference {
+                argument: argument.to_owned(),
+                file: Some(file),
+                broker: Some(broker),
+            });
+        }
+    }
+    tables(&mut differences, &wanted.definition, &there.definition);
     differences
 }
 

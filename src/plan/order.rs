@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::topology::{Binding, Exchange, ExchangeName, Queue, QueueName, Topology};
+use crate::topology::{
+    Binding, Exchange, ExchangeName, Policy, PolicyKind, PolicyName, Queue, QueueName, Topology,
+};
 
 /// One declaration. Each is idempotent: sent twice, it changes nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +17,8 @@ pub enum Step {
     Queue(QueueName, Queue),
     /// Bind.
     Binding(Binding),
+    /// Set a policy, through the management API.
+    Policy(PolicyKind, PolicyName, Policy),
 }
 
 impl Step {
@@ -25,6 +29,7 @@ impl Step {
             Self::Exchange(name, _) => Object::Exchange(name.clone()),
             Self::Queue(name, _) => Object::Queue(name.clone()),
             Self::Binding(binding) => Object::Binding(binding.clone()),
+            Self::Policy(kind, name, _) => Object::Policy(*kind, name.clone()),
         }
     }
 }
@@ -38,16 +43,19 @@ pub enum Object {
     Queue(QueueName),
     /// A binding.
     Binding(Binding),
+    /// A policy.
+    Policy(PolicyKind, PolicyName),
 }
 
 impl Object {
-    /// `exchange`, `queue` or `binding`.
+    /// `exchange`, `queue`, `binding`, `policy` or `operator policy`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Exchange(_) => "exchange",
             Self::Queue(_) => "queue",
             Self::Binding(_) => "binding",
+            Self::Policy(kind, _) => kind.word(),
         }
     }
 
@@ -57,6 +65,7 @@ impl Object {
         match self {
             Self::Exchange(name) => name.as_str().to_owned(),
             Self::Queue(name) => name.as_str().to_owned(),
+            Self::Policy(_, name) => name.as_str().to_owned(),
             Self::Binding(binding) => {
                 let to = match &binding.destination {
                     crate::topology::Destination::Queue(name) => name.as_str(),
@@ -78,24 +87,35 @@ impl fmt::Display for Object {
 }
 
 /// Every step of a topology in a safe order: exchanges (alternates first),
-/// queues, bindings of dead-letter exchanges, then the others.
+/// policies (those with a TTL first, or messages would sit in a wait queue
+/// without one), queues, bindings of dead-letter exchanges, then the others.
 #[must_use]
 pub fn steps(topology: &Topology) -> Vec<Step> {
     let mut steps: Vec<Step> = exchanges_in_order(topology)
         .into_iter()
         .map(|(name, exchange)| Step::Exchange(name, exchange))
         .collect();
+    let (with_ttl, others): (Vec<_>, Vec<_>) = topology
+        .policies
+        .iter()
+        .partition(|(_, policy)| policy.definition.contains_key("message-ttl"));
+    steps.extend(
+        with_ttl
+            .into_iter()
+            .chain(others)
+            .map(|((kind, name), policy)| Step::Policy(*kind, name.clone(), policy.clone())),
+    );
     steps.extend(
         topology
             .queues
             .iter()
             .map(|(name, queue)| Step::Queue(name.clone(), queue.clone())),
     );
-    let dead_letter_exchanges: BTreeSet<&ExchangeName> = topology
+    let dead_letter_exchanges: BTreeSet<ExchangeName> = topology
         .queues
-        .values()
-        .filter_map(|queue| queue.dead_lettering.as_ref())
-        .map(|dead_lettering| &dead_lettering.exchange)
+        .keys()
+        .filter_map(|name| topology.effective_queue(name)?.dead_lettering)
+        .map(|dead_lettering| dead_lettering.exchange)
         .collect();
     let (dead_letter, other): (Vec<&Binding>, Vec<&Binding>) = topology
         .bindings

@@ -1,7 +1,7 @@
 //! What an apply did, object by object: complete also when it failed half-way.
 
 use crate::error::Error;
-use crate::plan::{Conflict, Object};
+use crate::plan::{Conflict, Difference, Object};
 use crate::topology::VhostName;
 
 /// What happened to one object.
@@ -11,6 +11,8 @@ pub enum Done {
     Created,
     /// It was there as the file says.
     Unchanged,
+    /// It was there otherwise and now is as the file says.
+    Changed(Vec<Difference>),
     /// The request was sent; whether it changed anything cannot be known
     /// without the management API.
     Ensured,
@@ -62,10 +64,10 @@ impl ApplyReport {
         self.lines.iter().filter(|line| is(&line.done)).count()
     }
 
-    /// Whether anything was created.
+    /// Whether anything was created or changed.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.count(|done| matches!(done, Done::Created)) > 0
+        self.count(|done| matches!(done, Done::Created | Done::Changed(_))) > 0
     }
 
     /// The conflicts that kept it from doing anything.

@@ -229,9 +229,8 @@ pub fn path(
     queue: &QueueName,
     dead_letter_queue: Option<&QueueName>,
 ) -> Result<RetryPath, PathProblem> {
-    let work = topology
-        .queues
-        .get(queue)
+    let work = &topology
+        .effective_queue(queue)
         .ok_or_else(|| PathProblem::NoQueue(queue.clone()))?;
     let dead_lettering = work
         .dead_lettering
@@ -363,7 +362,7 @@ fn wait_from(
     if !seen.insert(from.clone()) {
         return None;
     }
-    let queue = topology.queues.get(from)?;
+    let queue = &topology.effective_queue(from)?;
     let ttl = queue.message_ttl?;
     let exchange = &queue.dead_lettering.as_ref()?.exchange;
     let next: BTreeSet<QueueName> = dead_letter_keys(topology, from, queue)

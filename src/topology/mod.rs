@@ -4,8 +4,10 @@
 //! broker, and nothing here talks to one.
 
 mod binding;
+mod effective;
 mod exchange;
 mod name;
+mod policy;
 mod prefix;
 mod queue;
 
@@ -13,7 +15,8 @@ use std::collections::BTreeMap;
 
 pub use binding::{Binding, Destination};
 pub use exchange::{Exchange, ExchangeType};
-pub use name::{ExchangeName, MAX_NAME_BYTES, Name, QueueName, RoutingKey, VhostName};
+pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, VhostName};
+pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeadLetterKey, DeadLettering, DeliveryLimit, Overflow, Queue, QueueType};
 
 /// Exchanges, queues and bindings of one vhost.
@@ -30,6 +33,8 @@ pub struct Topology {
     pub queues: BTreeMap<QueueName, Queue>,
     /// Bindings in the order of the file.
     pub bindings: Vec<Binding>,
+    /// Policies of both kinds by name.
+    pub policies: BTreeMap<(PolicyKind, PolicyName), Policy>,
 }
 
 impl Topology {

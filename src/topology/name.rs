@@ -33,6 +33,9 @@ pub enum OfExchange {}
 /// Marks vhost names.
 #[derive(Debug)]
 pub enum OfVhost {}
+/// Marks policy names.
+#[derive(Debug)]
+pub enum OfPolicy {}
 /// Marks routing and binding keys.
 #[derive(Debug)]
 pub enum OfKey {}
@@ -46,6 +49,9 @@ impl NameKind for OfExchange {
 impl NameKind for OfVhost {
     const WHAT: &'static str = "vhost name";
 }
+impl NameKind for OfPolicy {
+    const WHAT: &'static str = "policy name";
+}
 impl NameKind for OfKey {
     const WHAT: &'static str = "routing key";
 }
@@ -56,6 +62,8 @@ pub type QueueName = Name<OfQueue>;
 pub type ExchangeName = Name<OfExchange>;
 /// A vhost name.
 pub type VhostName = Name<OfVhost>;
+/// A policy name.
+pub type PolicyName = Name<OfPolicy>;
 /// A routing key, or the key (pattern) of a binding.
 pub type RoutingKey = Name<OfKey>;
 

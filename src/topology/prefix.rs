@@ -1,6 +1,7 @@
 //! A topology under other names: throw-away copies that do not meet each other.
 
 use crate::error::Result;
+use crate::field::FieldValue;
 use crate::topology::{
     Binding, DeadLetterKey, Destination, ExchangeName, Name, QueueName, RoutingKey, Topology,
 };
@@ -46,6 +47,19 @@ impl Topology {
                     .transpose()?;
             }
             renamed.queues.insert(rename.queue(name)?, queue);
+        }
+        for ((kind, name), policy) in &self.policies {
+            let name = Name::new(format!("{prefix}{name}"))?;
+            let mut policy = policy.prefixed(prefix)?;
+            for setting in ["dead-letter-exchange", "alternate-exchange"] {
+                if let Some(value) = policy.definition.get_mut(setting)
+                    && let Some(exchange) = value.as_text()
+                {
+                    let exchange = rename.exchange(&ExchangeName::new(exchange)?)?;
+                    *value = FieldValue::text(exchange.as_str());
+                }
+            }
+            renamed.policies.insert((*kind, name), policy);
         }
         for binding in &self.bindings {
             renamed.bindings.push(Binding {

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use crate::field::{FieldTable, FieldValue, table_to_json};
-use crate::topology::{Binding, Destination, Exchange, Overflow, Queue, QueueName, Topology};
+use crate::topology::{
+    ApplyTo, Binding, Destination, Exchange, Overflow, Policy, PolicyKind, Queue, QueueName,
+    Topology,
+};
 
 /// A file, and what of the broker it cannot say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +55,15 @@ pub fn export(topology: &Topology) -> Result<Exported, String> {
         .filter_map(between_exchanges)
         .collect();
     insert(&mut file, "bindings", Json::Array(bindings));
+    for (key, kind) in PolicyKind::ALL {
+        let policies: Map<String, Json> = topology
+            .policies
+            .iter()
+            .filter(|((its_kind, _), _)| *its_kind == kind)
+            .map(|((_, name), policy)| (name.to_string(), policy_json(policy)))
+            .collect();
+        insert(&mut file, key, Json::Object(policies));
+    }
     let text = serde_yaml::to_string(&Json::Object(file)).map_err(|error| error.to_string())?;
     Ok(Exported { text, left_out })
 }
@@ -198,6 +210,19 @@ fn take_text(arguments: &mut FieldTable, name: &str) -> Option<String> {
     let text = arguments.get(name)?.as_text()?.to_owned();
     arguments.remove(name);
     Some(text)
+}
+
+fn policy_json(policy: &Policy) -> Json {
+    let mut json = Map::new();
+    json.insert("pattern".to_owned(), json!(policy.pattern()));
+    if policy.apply_to != ApplyTo::All {
+        json.insert("apply_to".to_owned(), json!(policy.apply_to.to_string()));
+    }
+    if policy.priority != 0 {
+        json.insert("priority".to_owned(), json!(policy.priority));
+    }
+    json.insert("definition".to_owned(), table_to_json(&policy.definition));
+    Json::Object(json)
 }
 
 fn queue_binding(binding: &Binding) -> Json {

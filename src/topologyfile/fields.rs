@@ -161,6 +161,17 @@ impl Reader {
         None
     }
 
+    /// A whole number of 32 bits that may be negative.
+    pub(super) fn signed(&mut self, node: &Node, what: &str) -> Option<i32> {
+        if let Value::Integer(value) = node.value
+            && let Ok(value) = i32::try_from(value)
+        {
+            return Some(value);
+        }
+        self.expected(node, what, "a whole number");
+        None
+    }
+
     pub(super) fn duration(&mut self, node: &Node, what: &str) -> Option<Duration> {
         self.with_unit(
             node,

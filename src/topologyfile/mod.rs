@@ -10,13 +10,14 @@ mod check;
 mod exchanges;
 mod export;
 mod fields;
+mod policies;
 mod queues;
 mod tree;
 mod units;
 mod variables;
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::topology::{Topology, VhostName};
+use crate::topology::{PolicyKind, Topology, VhostName};
 
 pub use export::{Exported, export};
 
@@ -26,7 +27,15 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 5] = ["version", "vhost", "exchanges", "queues", "bindings"];
+const KEYS: [&str; 7] = [
+    "version",
+    "vhost",
+    "exchanges",
+    "queues",
+    "bindings",
+    "policies",
+    "operator_policies",
+];
 
 /// Reads several files as one topology.
 ///
@@ -89,6 +98,11 @@ fn read_file(
     }
     if let Some(node) = fields.get("bindings") {
         bindings::read(node, reader, topology, places);
+    }
+    for (key, kind) in PolicyKind::ALL {
+        if let Some(node) = fields.get(key) {
+            policies::read(kind, node, reader, topology, places);
+        }
     }
 }
 

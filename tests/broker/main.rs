@@ -14,6 +14,7 @@ mod inspect;
 mod ledger;
 mod orders;
 mod plan;
+mod policies;
 mod proxy;
 mod publish;
 mod wait;

@@ -54,7 +54,7 @@ fn differences_are_shown_argument_by_argument() {
             "type: the file says direct, the broker has topic",
             "x-message-ttl: the file says 120000, the broker has 60000",
             "x-anything: the file says 2, the broker has 1 (RabbitMQ accepts this change and ignores it)",
-            "1 to create, 0 unchanged, 3 blocked",
+            "1 to create, 0 to change, 0 unchanged, 3 blocked",
         ]);
     let plan = plan(&vhost, &changed, &["--check", "-o", "json"])
         .code(1)
