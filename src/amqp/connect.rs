@@ -1,6 +1,7 @@
 //! Connections: opened within a limit, from a list of endpoints, closed within a limit.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::types::ShortString;
@@ -62,8 +63,16 @@ pub struct Connection {
     inner: lapin::Connection,
     endpoint: Endpoint,
     facts: BrokerFacts,
+    cluster: Option<String>,
     limit: Duration,
+    spare: Mutex<Vec<Channel>>,
+    opened: AtomicU32,
 }
+
+/// Channels after which a connection should be given up for a new one. A
+/// refusal ends a channel, and lapin hands the number of such a channel out
+/// again with the old error still in it once all 2047 have been used (measured).
+const WORN_AFTER: u32 = 1500;
 
 impl Connection {
     /// Connects to the first endpoint that works. `limit` bounds each step: the
@@ -152,7 +161,10 @@ impl Connection {
             inner,
             endpoint: endpoint.clone(),
             facts,
+            cluster: greeting.cluster(),
             limit,
+            spare: Mutex::new(Vec::new()),
+            opened: AtomicU32::new(0),
         })
     }
 
@@ -160,6 +172,18 @@ impl Connection {
     #[must_use]
     pub const fn facts(&self) -> &BrokerFacts {
         &self.facts
+    }
+
+    /// The name of the broker's cluster, by which it can be told from another one.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
+    /// Whether so many channels were used up that a new connection should take over.
+    #[must_use]
+    pub fn is_worn(&self) -> bool {
+        self.opened.load(Ordering::Relaxed) >= WORN_AFTER
     }
 
     /// Which endpoint it is connected to.
@@ -178,9 +202,31 @@ impl Connection {
         }
     }
 
+    /// A channel of one's own.
     pub(super) async fn channel(&self) -> Result<Channel> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
         self.within("open a channel", self.inner.create_channel())
             .await
+    }
+
+    /// A channel for single requests; give it back with [`Self::give_back`].
+    pub(super) async fn lend(&self) -> Result<Channel> {
+        let spare = self.spare().pop();
+        match spare {
+            Some(channel) if channel.status().connected() => Ok(channel),
+            _ => self.channel().await,
+        }
+    }
+
+    /// Keeps a channel for the next request, unless the broker closed it.
+    pub(super) fn give_back(&self, channel: Channel) {
+        if channel.status().connected() {
+            self.spare().push(channel);
+        }
+    }
+
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Channel>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the broker has stopped reading from this connection (alarm).

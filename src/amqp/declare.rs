@@ -1,11 +1,11 @@
-//! Declarations and passive checks, each on a channel of its own: a refusal
-//! closes the channel, and with it whatever else ran there.
+//! Declarations and passive checks, one request at a time on a channel: a refusal
+//! closes the channel, and with it whatever else runs there.
 
+use lapin::ExchangeKind;
 use lapin::options::{
     ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::types::FieldTable as LapinTable;
-use lapin::{Channel, ExchangeKind};
 use tokio::time::timeout;
 
 use crate::amqp::Connection;
@@ -45,7 +45,7 @@ impl Connection {
             return Ok(true);
         }
         let doing = format!("look for exchange '{name}'");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = ExchangeDeclareOptions {
             passive: true,
             ..ExchangeDeclareOptions::default()
@@ -57,7 +57,7 @@ impl Connection {
             LapinTable::default(),
         );
         let found = self.found(&doing, asked).await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(found.is_some())
     }
 
@@ -67,7 +67,7 @@ impl Connection {
     /// Anything but "not found".
     pub async fn queue_status(&self, name: &QueueName) -> Result<Option<QueueStatus>> {
         let doing = format!("look at queue '{name}'");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = QueueDeclareOptions {
             passive: true,
             ..QueueDeclareOptions::default()
@@ -78,7 +78,7 @@ impl Connection {
             LapinTable::default(),
         );
         let found = self.found(&doing, asked).await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(found.map(|queue| QueueStatus {
             ready: queue.message_count(),
             consumers: queue.consumer_count(),
@@ -95,7 +95,7 @@ impl Connection {
         exchange: &Exchange,
     ) -> Result<Declared> {
         let doing = format!("declare exchange '{name}'");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = ExchangeDeclareOptions {
             passive: false,
             durable: exchange.durable,
@@ -117,7 +117,7 @@ impl Connection {
             table(&exchange.declared_arguments())?,
         );
         let declared = self.declared(&doing, asked).await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(declared)
     }
 
@@ -127,7 +127,7 @@ impl Connection {
     /// Everything but a 406, which is an answer.
     pub async fn declare_queue(&self, name: &QueueName, queue: &Queue) -> Result<Declared> {
         let doing = format!("declare queue '{name}'");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = QueueDeclareOptions {
             passive: false,
             durable: queue.durable,
@@ -141,7 +141,7 @@ impl Connection {
             table(&queue.declared_arguments(self.facts()))?,
         );
         let declared = self.declared(&doing, asked).await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(declared)
     }
 
@@ -151,7 +151,7 @@ impl Connection {
     /// What the broker refuses, naming the binding.
     pub async fn bind(&self, binding: &Binding) -> Result<()> {
         let doing = format!("bind {binding}");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let source = short(binding.source.as_str(), "exchange name")?;
         let key = short(binding.key.as_str(), "binding key")?;
         let arguments = table(&binding.arguments)?;
@@ -175,7 +175,7 @@ impl Connection {
                 .await?;
             }
         }
-        done(channel).await;
+        self.give_back(channel);
         Ok(())
     }
 
@@ -205,12 +205,5 @@ impl Connection {
             },
             Err(_) => Err(self.timed_out(doing)),
         }
-    }
-}
-
-/// Gives the channel number back; a channel that the broker closed has no more to say.
-pub(super) async fn done(channel: Channel) {
-    if channel.status().connected() {
-        let _ = channel.close(200, "done".into()).await;
     }
 }

@@ -4,7 +4,6 @@ use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
 
 use crate::amqp::Connection;
 use crate::amqp::convert::{short, table};
-use crate::amqp::declare::done;
 use crate::error::Result;
 use crate::topology::{Binding, Destination, ExchangeName, QueueName};
 
@@ -25,7 +24,7 @@ impl Connection {
     /// # Errors
     /// When the guard does not hold, or it may not be deleted.
     pub async fn delete_queue(&self, name: &QueueName, guard: QueueGuard) -> Result<u32> {
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let guarded = guard == QueueGuard::EmptyAndUnused;
         let options = QueueDeleteOptions {
             if_unused: guarded,
@@ -36,7 +35,7 @@ impl Connection {
         let messages = self
             .within(&format!("delete queue '{name}'"), asked)
             .await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(messages)
     }
 
@@ -45,7 +44,7 @@ impl Connection {
     /// # Errors
     /// When bindings are left, or it may not be deleted.
     pub async fn delete_unused_exchange(&self, name: &ExchangeName) -> Result<()> {
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = ExchangeDeleteOptions {
             if_unused: true,
             nowait: false,
@@ -53,7 +52,7 @@ impl Connection {
         let asked = channel.exchange_delete(short(name.as_str(), "exchange name")?, options);
         self.within(&format!("delete exchange '{name}'"), asked)
             .await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(())
     }
 
@@ -62,12 +61,12 @@ impl Connection {
     /// # Errors
     /// When it may not be deleted.
     pub async fn delete_exchange(&self, name: &ExchangeName) -> Result<()> {
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let options = ExchangeDeleteOptions::default();
         let asked = channel.exchange_delete(short(name.as_str(), "exchange name")?, options);
         self.within(&format!("delete exchange '{name}'"), asked)
             .await?;
-        done(channel).await;
+        self.give_back(channel);
         Ok(())
     }
 
@@ -77,7 +76,7 @@ impl Connection {
     /// When it may not be removed.
     pub async fn unbind(&self, binding: &Binding) -> Result<()> {
         let doing = format!("unbind {binding}");
-        let channel = self.channel().await?;
+        let channel = self.lend().await?;
         let source = short(binding.source.as_str(), "exchange name")?;
         let key = short(binding.key.as_str(), "binding key")?;
         let arguments = table(&binding.arguments)?;
@@ -97,7 +96,7 @@ impl Connection {
                 .await?;
             }
         }
-        done(channel).await;
+        self.give_back(channel);
         Ok(())
     }
 }

@@ -107,14 +107,6 @@ impl<'c> Publisher<'c> {
         }
     }
 
-    /// Gives the channel back.
-    pub async fn close(self) {
-        if self.channel.status().connected() {
-            let closing = self.channel.close(200, "done".into());
-            let _ = timeout(self.confirm_limit, closing).await;
-        }
-    }
-
     fn no_confirm(&self, doing: &str) -> Error {
         let waited = humantime::format_duration(self.confirm_limit);
         let error = Error::new(

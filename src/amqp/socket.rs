@@ -47,6 +47,7 @@ pub(super) struct Greeting(Arc<Mutex<Heard>>);
 struct Heard {
     bytes: Vec<u8>,
     facts: Option<BrokerFacts>,
+    cluster: Option<String>,
     done: bool,
 }
 
@@ -54,6 +55,11 @@ impl Greeting {
     /// The broker's own words about itself, once it has spoken.
     pub(super) fn facts(&self) -> Option<BrokerFacts> {
         self.with(|heard| heard.facts.clone())
+    }
+
+    /// The name of the cluster that the broker belongs to, once it has spoken.
+    pub(super) fn cluster(&self) -> Option<String> {
+        self.with(|heard| heard.cluster.clone())
     }
 
     /// What answered, if it was no AMQP broker.
@@ -83,7 +89,11 @@ impl Greeting {
             }
             heard.bytes.extend_from_slice(new);
             if let Ok((_, frame)) = parse_frame(heard.bytes.as_slice()) {
-                heard.facts = facts_of(&frame);
+                heard.facts = property(&frame, "version").map(|version| {
+                    let product = property(&frame, "product");
+                    BrokerFacts::new(product.unwrap_or_else(|| "AMQP broker".to_owned()), version)
+                });
+                heard.cluster = property(&frame, "cluster_name");
                 heard.done = true;
             } else if heard.bytes.len() > MAX_GREETING_BYTES {
                 heard.done = true;
@@ -96,18 +106,15 @@ impl Greeting {
     }
 }
 
-fn facts_of(frame: &AMQPFrame) -> Option<BrokerFacts> {
+/// A text among the server's properties.
+fn property(frame: &AMQPFrame, name: &str) -> Option<String> {
     let AMQPFrame::Method(_, AMQPClass::Connection(AMQPMethod::Start(start))) = frame else {
         return None;
     };
-    let text = |name: &str| match start.server_properties.inner().get(name) {
+    match start.server_properties.inner().get(name) {
         Some(AMQPValue::LongString(text)) => Some(text.to_string()),
         _ => None,
-    };
-    Some(BrokerFacts::new(
-        text("product").unwrap_or_else(|| "AMQP broker".to_owned()),
-        text("version").unwrap_or_default(),
-    ))
+    }
 }
 
 /// A connected stream that listens to the greeting and gives up waiting for it.

@@ -28,7 +28,12 @@ pub(super) async fn retry_path(
         })
     };
     let expected = file.map(found).transpose()?;
-    let live = session.management()?.topology(session.vhost()?).await;
+    let read = async {
+        let management = session.management()?;
+        management.must_belong_to(connection.cluster()).await?;
+        management.topology(session.vhost()?).await
+    };
+    let live = read.await;
     let path = match (live, expected) {
         (Ok(topology), expected) => {
             let live = found(&topology)?;

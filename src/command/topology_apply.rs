@@ -1,6 +1,9 @@
 //! `mq topology apply`: first look at everything, then create what is missing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
 
 use super::session::Session;
 use super::{topology_files, topology_plan, wait};
@@ -12,6 +15,11 @@ use crate::exit::Exit;
 use crate::output::{apply_json, apply_text, plan_json, plan_text};
 use crate::plan::{ApplyReport, Conflict, Done, Line, Plan, ReadBack, Step, Verb, plan, steps};
 use crate::topology::{PolicyKind, Topology};
+
+const NAME: &str = "mq topology apply";
+
+/// Requests under way at once, each on a channel of its own.
+const AT_ONCE: usize = 16;
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -27,10 +35,11 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
         return Ok(topology_plan::verdict(&plan, false)?);
     }
-    let connection = session.connect("mq topology apply", Frames::Large).await?;
+    let mut connection = session.connect(NAME, Frames::Large).await?;
     let facts = connection.facts().clone();
     // Without the management API the broker's own comparison has to do.
-    let planned = match planned(&topology, &session, &facts).await {
+    let cluster = connection.cluster().map(str::to_owned);
+    let planned = match planned(&topology, &session, &facts, cluster.as_deref()).await {
         Ok(plan) => Some(plan),
         // Policies have no other way than the management API.
         Err(error) if !topology.policies.is_empty() => {
@@ -38,6 +47,13 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
             return Err(error
                 .during("policies go through the management API")
                 .into());
+        }
+        Err(error) if error.kind() == ErrorKind::Configuration => {
+            tracing::warn!(
+                error = error.message(),
+                "going on without the management API"
+            );
+            None
         }
         Err(error) => {
             tracing::info!(error = error.message(), "the broker cannot be read");
@@ -48,7 +64,10 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         may_set_policies(plan, &session).await?;
     }
     let steps = steps(&topology);
-    let existing = look(&connection, &steps, planned.as_ref()).await?;
+    let existing = match &planned {
+        Some(plan) => known_from(plan),
+        None => look(&mut connection, &steps, &session).await?,
+    };
     let blocked = existing
         .iter()
         .any(|done| matches!(done, Some(Done::Conflict(_))));
@@ -69,7 +88,7 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     };
     connection.close().await;
     if report.changed() && report.failure().is_none() {
-        read_back(&mut report, &topology, &session, &facts).await;
+        read_back(&mut report, &topology, &session, &facts, cluster.as_deref()).await;
     }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
@@ -101,9 +120,16 @@ async fn create_vhost(patience: Option<Duration>, session: &Session) -> Result<(
 }
 
 /// Reads the broker and compares it with the file.
-async fn planned(topology: &Topology, session: &Session, facts: &BrokerFacts) -> Result<Plan> {
+async fn planned(
+    topology: &Topology,
+    session: &Session,
+    facts: &BrokerFacts,
+    cluster: Option<&str>,
+) -> Result<Plan> {
     let vhost = session.vhost()?.clone();
-    let there = topology_plan::there(topology, &session.management()?, &vhost).await?;
+    let management = session.management()?;
+    management.must_belong_to(cluster).await?;
+    let there = topology_plan::there(topology, &management, &vhost).await?;
     Ok(plan(vhost, topology, &there, facts))
 }
 
@@ -114,8 +140,9 @@ async fn read_back(
     topology: &Topology,
     session: &Session,
     facts: &BrokerFacts,
+    cluster: Option<&str>,
 ) {
-    let plan = match planned(topology, session, facts).await {
+    let plan = match planned(topology, session, facts, cluster).await {
         Ok(plan) => plan,
         Err(error) => {
             report.read_back = ReadBack::Impossible(error.message().to_owned());
@@ -173,51 +200,47 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
     }
 }
 
-/// What is known about each step before anything is changed; `None`: missing.
-///
-/// What exists is declared again: the broker compares and changes nothing. The
-/// plan, if there is one, knows every difference where the broker names only
-/// the first, and those that the broker accepts and ignores.
+/// What the plan knows about each step; `None`: to be done.
+fn known_from(plan: &Plan) -> Vec<Option<Done>> {
+    plan.steps
+        .iter()
+        .map(|planned| match &planned.verb {
+            Verb::Create | Verb::Change(_) => None,
+            Verb::Keep => Some(Done::Unchanged),
+            Verb::Blocked(differences) => Some(Done::Conflict(Conflict {
+                object: planned.step.object(),
+                differences: differences.clone(),
+                said: String::new(),
+            })),
+        })
+        .collect()
+}
+
+/// The same without the management API. What exists is declared again: the
+/// broker compares and changes nothing. Bindings cannot be looked at.
 async fn look(
-    connection: &Connection,
+    connection: &mut Connection,
     steps: &[Step],
-    plan: Option<&Plan>,
+    session: &Session,
 ) -> Result<Vec<Option<Done>>> {
     let mut known = Vec::with_capacity(steps.len());
-    for (at, step) in steps.iter().enumerate() {
-        let verb = plan
-            .and_then(|plan| plan.steps.get(at))
-            .map(|planned| &planned.verb);
+    for step in steps {
+        if connection.is_worn() {
+            let fresh = session.connect(NAME, Frames::Large).await?;
+            std::mem::replace(connection, fresh).close().await;
+        }
         let exists = match step {
             Step::Exchange(name, _) => connection.exchange_exists(name).await?,
             Step::Queue(name, _) => connection.queue_status(name).await?.is_some(),
-            Step::Binding(_) | Step::Policy(..) => {
-                known.push((verb == Some(&Verb::Keep)).then_some(Done::Unchanged));
-                continue;
-            }
+            Step::Binding(_) | Step::Policy(..) => false,
         };
         known.push(if exists {
-            Some(with_plan(declare(connection, step).await?, step, verb))
+            Some(declare(connection, step).await?)
         } else {
             None
         });
     }
     Ok(known)
-}
-
-fn with_plan(done: Done, step: &Step, verb: Option<&Verb>) -> Done {
-    let Some(Verb::Blocked(differences)) = verb else {
-        return done;
-    };
-    let said = match done {
-        Done::Conflict(conflict) => conflict.said,
-        _ => String::new(),
-    };
-    Done::Conflict(Conflict {
-        object: step.object(),
-        differences: differences.clone(),
-        said,
-    })
 }
 
 /// Both ways to the broker.
@@ -276,44 +299,81 @@ fn without_creating(steps: &[Step], existing: Vec<Option<Done>>) -> Vec<Line> {
         .collect()
 }
 
-/// Creates what is missing, in order, until something fails.
+/// Creates what is missing, kind after kind, until something fails. Within a
+/// kind nothing depends on another (but exchanges on their alternates), so
+/// several requests are under way at once.
 async fn create(
     broker: &Broker<'_>,
     steps: &[Step],
     existing: Vec<Option<Done>>,
     plan: Option<&Plan>,
 ) -> Vec<Line> {
+    let failed = AtomicBool::new(false);
     let mut lines = Vec::with_capacity(steps.len());
-    let mut failed = false;
-    for (at, (step, existing)) in steps.iter().zip(existing).enumerate() {
-        let verb = plan
-            .and_then(|plan| plan.steps.get(at))
-            .map(|planned| &planned.verb);
-        let done = match existing {
-            Some(done) => done,
-            None if failed => Done::NotTried,
-            None => match carry_out(broker, step).await {
-                Ok(Done::Unchanged) => match (step, verb) {
-                    (_, Some(Verb::Change(differences))) => Done::Changed(differences.clone()),
-                    (Step::Binding(_), None) => Done::Ensured,
-                    _ => Done::Created,
-                },
-                // Somebody else created it otherwise between our look and now.
-                Ok(Done::Conflict(conflict)) => {
-                    failed = true;
-                    Done::Failed(Error::new(ErrorKind::Blocked, conflict.to_string()))
-                }
-                Ok(other) => other,
-                Err(error) => {
-                    failed = true;
-                    Done::Failed(error)
-                }
-            },
+    let work: Vec<(usize, &Step, Option<Done>)> = steps
+        .iter()
+        .zip(existing)
+        .enumerate()
+        .map(|(at, (step, existing))| (at, step, existing))
+        .collect();
+    for kind in work.chunk_by(|(_, a, _), (_, b, _)| rank(a) == rank(b)) {
+        let at_once = match kind.first() {
+            Some((_, Step::Queue(..) | Step::Binding(_), _)) => AT_ONCE,
+            _ => 1,
         };
-        lines.push(Line {
-            object: step.object(),
-            done,
-        });
+        let done: Vec<Line> = stream::iter(kind)
+            .map(|(at, step, existing)| {
+                let verb = plan
+                    .and_then(|plan| plan.steps.get(*at))
+                    .map(|planned| &planned.verb);
+                create_one(broker, step, existing.clone(), verb, &failed)
+            })
+            .buffered(at_once)
+            .collect()
+            .await;
+        lines.extend(done);
     }
     lines
+}
+
+fn rank(step: &Step) -> u8 {
+    match step {
+        Step::Exchange(..) => 0,
+        Step::Policy(..) => 1,
+        Step::Queue(..) => 2,
+        Step::Binding(_) => 3,
+    }
+}
+
+async fn create_one(
+    broker: &Broker<'_>,
+    step: &Step,
+    existing: Option<Done>,
+    verb: Option<&Verb>,
+    failed: &AtomicBool,
+) -> Line {
+    let done = match existing {
+        Some(done) => done,
+        None if failed.load(Ordering::Relaxed) => Done::NotTried,
+        None => match carry_out(broker, step).await {
+            Ok(Done::Unchanged) => match (step, verb) {
+                (_, Some(Verb::Change(differences))) => Done::Changed(differences.clone()),
+                (Step::Binding(_), None) => Done::Ensured,
+                _ => Done::Created,
+            },
+            // Somebody else created it otherwise between our look and now.
+            Ok(Done::Conflict(conflict)) => {
+                Done::Failed(Error::new(ErrorKind::Blocked, conflict.to_string()))
+            }
+            Ok(other) => other,
+            Err(error) => Done::Failed(error),
+        },
+    };
+    if matches!(done, Done::Failed(_)) {
+        failed.store(true, Ordering::Relaxed);
+    }
+    Line {
+        object: step.object(),
+        done,
+    }
 }

@@ -121,7 +121,12 @@ async fn survey(topology: &Topology, connection: &Connection, session: &Session)
     }
     // Without the management API foreign bindings show when an exchange is
     // deleted: the broker refuses then, and it is kept.
-    let present = match session.management()?.topology(session.vhost()?).await {
+    let read = async {
+        let management = session.management()?;
+        management.must_belong_to(connection.cluster()).await?;
+        management.topology(session.vhost()?).await
+    };
+    let present = match read.await {
         Ok(observed) => observed.bindings,
         Err(error) => {
             tracing::info!(error = error.message(), "bindings cannot be read");

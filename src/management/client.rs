@@ -43,6 +43,27 @@ impl Management {
         &self.endpoint
     }
 
+    /// Makes sure that this is the management API of the cluster that AMQP is
+    /// connected to: an inferred URL may well lead to a neighbour's broker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] when it is another one.
+    pub async fn must_belong_to(&self, cluster: Option<&str>) -> Result<()> {
+        let overview: Json = self.get(&["overview"], "ask the management API").await?;
+        let ours = overview.get("cluster_name").and_then(Json::as_str);
+        match (ours, cluster) {
+            (Some(ours), Some(cluster)) if ours != cluster => Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the management API at {} belongs to the cluster '{ours}', but AMQP is connected to '{cluster}'",
+                    self.endpoint
+                ),
+            )
+            .hint("set --management-url (MQ_MANAGEMENT_URL) to the API of the same broker")),
+            _ => Ok(()),
+        }
+    }
+
     /// Asks for the overview: answers only when the node really serves requests
     /// and knows the user. Gives the version of RabbitMQ.
     ///

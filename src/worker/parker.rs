@@ -47,10 +47,13 @@ impl Parker {
                 }
             };
             let mut next = Some(first);
+            let mut publisher = None;
             while let Some((tag, publication)) = next {
-                let _ = outgoing.send((tag, publish(&connection, &publication).await));
+                let result = publish(&connection, &mut publisher, &publication).await;
+                let _ = outgoing.send((tag, result));
                 next = incoming.recv().await;
             }
+            drop(publisher);
             connection.close().await;
         });
         Self { requests, results }
@@ -70,11 +73,21 @@ impl Parker {
     }
 }
 
-/// One copy on a fresh channel: a refusal of one must not take the next along.
-async fn publish(connection: &Connection, publication: &Publication) -> Result<()> {
-    let mut publisher = Publisher::open(connection, CONFIRM_LIMIT).await?;
+/// Publishes one copy. A channel that was refused something is not used again:
+/// a refusal of one copy must not take the next along.
+async fn publish<'c>(
+    connection: &'c Connection,
+    kept: &mut Option<Publisher<'c>>,
+    publication: &Publication,
+) -> Result<()> {
+    let mut publisher = match kept.take() {
+        Some(publisher) => publisher,
+        None => Publisher::open(connection, CONFIRM_LIMIT).await?,
+    };
     let receipt = publisher.publish(publication).await?;
-    publisher.close().await;
+    if !matches!(receipt, Receipt::Unknown(_)) {
+        *kept = Some(publisher);
+    }
     let place = format!(
         "exchange '{}' with key '{}'",
         publication.exchange, publication.routing_key

@@ -71,3 +71,28 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
         let _ = from.shutdown(Shutdown::Both);
     });
 }
+
+/// A management API that answers every question with "it is all there", but
+/// belongs to another cluster. Gives its URL.
+pub(crate) fn management_of_another_cluster() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let body = if String::from_utf8_lossy(&request[..read]).contains("/api/overview") {
+                r#"{"rabbitmq_version":"4.0.5","cluster_name":"somebody-elses"}"#
+            } else {
+                r#"[{"name":"q","durable":true,"arguments":{}}]"#
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    url
+}
