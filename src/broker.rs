@@ -66,6 +66,15 @@ impl BrokerFacts {
     pub fn malformed_x_death_is_fatal(&self) -> bool {
         self.numbers < (3, 13)
     }
+
+    /// Whether a message with a death of its work queue that was no rejection
+    /// can vanish when it comes back from a wait queue, although it was rejected
+    /// since. Before 3.13 the order of deaths behind the newest is not reliable,
+    /// and the broker's cycle detection goes by it (measured on 3.10.8).
+    #[must_use]
+    pub fn older_deaths_are_fatal(&self) -> bool {
+        self.numbers < (3, 13)
+    }
 }
 
 impl fmt::Display for BrokerFacts {

@@ -133,14 +133,23 @@ impl Endpoint {
         })
     }
 
-    /// Reads a comma-separated list of URLs, to be tried in that order.
+    /// Reads a comma-separated list of URLs, to be tried in that order. A comma
+    /// separates only where a new URL begins: passwords may hold one too.
     ///
     /// # Errors
     /// As [`Endpoint::parse`], for the first one that is wrong.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
-        text.split(',')
-            .map(|url| Self::parse(url.trim()))
-            .collect::<Result<Vec<_>>>()
+        let mut urls: Vec<String> = Vec::new();
+        for piece in text.split(',') {
+            match urls.last_mut() {
+                Some(url) if !piece.trim_start().starts_with("amqp") => {
+                    url.push(',');
+                    url.push_str(piece);
+                }
+                _ => urls.push(piece.to_owned()),
+            }
+        }
+        urls.iter().map(|url| Self::parse(url.trim())).collect()
     }
 
     /// The same endpoint on another vhost.
@@ -398,6 +407,25 @@ mod tests {
             let error = Endpoint::parse(broken).expect_err(broken);
             assert!(!error.to_string().contains("sesame"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_comma_separates_urls_but_not_passwords() {
+        let list = |text: &str| -> Vec<(String, String)> {
+            Endpoint::parse_list(text)
+                .unwrap_or_else(|error| panic!("{text}: {error}"))
+                .into_iter()
+                .map(|one| (one.password.reveal().to_owned(), one.host))
+                .collect()
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(list("amqp://u:a,b@h/v"), [pair("a,b", "h")]);
+        assert_eq!(
+            list("amqp://u:p@h/v, amqps://u:q@i/v"),
+            [pair("p", "h"), pair("q", "i")]
+        );
+        let error = Endpoint::parse_list("amqp://u:ses,ame@h:x/v").expect_err("bad port");
+        assert!(!error.to_string().contains("ses"), "{error}");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
 
-    /// Stop after this many messages were acked or dead-lettered for good
+    /// Stop after taking this many messages; a message that comes back from a wait queue counts again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_messages: Option<u64>,
 

@@ -114,17 +114,23 @@ pub enum LogFormat {
     Json,
 }
 
-/// A duration with its unit; zero is refused because every use is a limit.
+/// No wait of ours is longer; clocks overflow far beyond.
+const LONGEST: Duration = Duration::from_hours(10 * 365 * 24);
+
+/// A duration with its unit, from a millisecond to ten years. Zero is refused
+/// because every use is a limit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if duration > Duration::ZERO => Ok(duration),
-        Ok(_) => Err("must be longer than zero".to_owned()),
-        Err(_) => Err("write it with its unit, such as 500ms, 10s or 5m".to_owned()),
+    match duration_or_zero(text)? {
+        duration if duration < Duration::from_millis(1) => Err("must be at least 1ms".to_owned()),
+        duration => Ok(duration),
     }
 }
 
-/// A duration with its unit; zero is allowed.
+/// A duration with its unit, up to ten years.
 pub(super) fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|_| "write it with its unit, such as 0s, 10s or 5m".to_owned())
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        Ok(_) => Err("must be at most 10years".to_owned()),
+        Err(_) => Err("write it with its unit, such as 500ms, 10s or 5m".to_owned()),
+    }
 }

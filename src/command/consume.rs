@@ -10,7 +10,7 @@ use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
 use super::{signals, topology_files};
-use crate::amqp::Frames;
+use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
@@ -23,56 +23,18 @@ use crate::worker::{Handling, Limits, Machine, StopReason, Wanted};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
-    let queue = QueueName::new(args.queue.clone())?;
-    let exec = if args.print {
-        None
-    } else {
-        let search_path = std::env::var_os("PATH");
-        Some(Exec::find(&args.exec, search_path, args.handler_timeout)?)
+    // Until the first message is taken a signal has nothing to drain.
+    let prepared = tokio::select! {
+        prepared = prepare(args, session) => prepared?,
+        _ = signals.recv() => return Ok(Exit::Done),
     };
-    warn_of_swallowed_flags(&args.exec);
-    let file = if args.topology.is_empty() {
-        None
-    } else {
-        Some(topology_files::load(&args.topology)?)
-    };
-    let policy = policy(&args, &queue, file.as_ref())?;
-    let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
-    let connection = session.connect(NAME, Frames::Large).await?;
-    if connection.queue_status(&queue).await?.is_none() {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!(
-                "queue '{queue}' does not exist in vhost '{}'",
-                session.vhost()?
-            ),
-        )
-        .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost")
-        .into());
-    }
-    // Printing never fails an attempt, so nothing can be dead-lettered.
-    let path = match exec {
-        None => None,
-        Some(_) => Some(retry_path(session, &connection, &queue, file.as_ref(), &policy).await?),
-    };
-    let limits = Limits {
-        prefetch: prefetch(&args),
-        max_messages: args.max_messages,
-        max_attempts,
-        strategy: path
-            .as_ref()
-            .map_or(Strategy::Immediate, |path| path.strategy),
-        park: path.as_ref().is_some_and(|path| path.park.is_some()),
-    };
-    let wanted = Wanted {
-        queue,
-        prefetch: limits.prefetch,
-        max_attempts,
-        path,
-        until_empty: args.until_empty,
-        idle_timeout: args.idle_timeout,
-        grace: args.grace,
-    };
+    let Prepared {
+        args,
+        exec,
+        connection,
+        wanted,
+        limits,
+    } = prepared;
     let mut machine = Machine::new(limits);
     let format = session.format;
     let mut print = |delivery: &Delivery| print_delivery(delivery, format);
@@ -97,6 +59,77 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     Ok(match worked? {
         Worked::Stopped => verdict(&wanted, &machine)?,
         Worked::SecondSignal(number) => Exit::Signal(number),
+    })
+}
+
+struct Prepared {
+    args: ConsumeArgs,
+    exec: Option<Exec>,
+    connection: Connection,
+    wanted: Wanted,
+    limits: Limits,
+}
+
+/// Everything that must be right before the first message is taken.
+async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
+    let queue = QueueName::of_existing(&args.queue)?;
+    let exec = if args.print {
+        None
+    } else {
+        let search_path = std::env::var_os("PATH");
+        Some(Exec::find(&args.exec, search_path, args.handler_timeout)?)
+    };
+    warn_of_swallowed_flags(&args.exec);
+    let file = if args.topology.is_empty() {
+        None
+    } else {
+        Some(topology_files::load(&args.topology)?)
+    };
+    let policy = policy(&args, &queue, file.as_ref())?;
+    let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
+    let connection = session.connect(NAME, Frames::Large).await?;
+    if connection.queue_status(&queue).await?.is_none() {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "queue '{queue}' does not exist in vhost '{}'",
+                session.vhost()?
+            ),
+        )
+        .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost"));
+    }
+    // Printing never fails an attempt, so nothing can be dead-lettered.
+    let (path, prove_retries) = match exec {
+        None => (None, false),
+        Some(_) => {
+            let found = retry_path(session, &connection, &queue, file.as_ref(), &policy).await?;
+            (Some(found.path), !found.seen)
+        }
+    };
+    let limits = Limits {
+        prefetch: prefetch(&args),
+        max_messages: args.max_messages,
+        max_attempts,
+        strategy: path
+            .as_ref()
+            .map_or(Strategy::Immediate, |path| path.strategy),
+        prove_retries,
+    };
+    let wanted = Wanted {
+        queue,
+        prefetch: limits.prefetch,
+        max_attempts,
+        path,
+        until_empty: args.until_empty,
+        idle_timeout: args.idle_timeout,
+        grace: args.grace,
+    };
+    Ok(Prepared {
+        args,
+        exec,
+        connection,
+        wanted,
+        limits,
     })
 }
 
@@ -171,7 +204,7 @@ fn print_delivery(delivery: &Delivery, format: Format) -> std::io::Result<()> {
     match format {
         Format::Table => output::bytes(&delivery.body),
         Format::Json | Format::JsonLines => {
-            output::bytes(delivery_json(delivery).to_string().as_bytes())
+            output::bytes(output::json_line(&delivery_json(delivery)).as_bytes())
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::output::{self, Format, Inspection, inspection_json, inspection_text, 
 use crate::topology::{QueueName, VhostName};
 
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
-    let queue = QueueName::new(args.queue.clone())?;
+    let queue = QueueName::of_existing(&args.queue)?;
     let vhost = session.vhost()?;
     let management = session.management()?;
     let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
@@ -50,10 +50,11 @@ fn print(inspection: &Inspection, session: &Session) -> Result<()> {
     match session.format {
         // The data was asked for: --quiet does not take it away.
         Format::Table => output::data(&inspection_text(inspection)),
-        Format::Json => output::data(&format!("{:#}", inspection_json(inspection))),
+        Format::Json => output::data(&output::json_pretty(&inspection_json(inspection))),
         Format::JsonLines => {
             for (message, letter) in &inspection.messages {
-                output::data(&letter_json(message, letter, inspection.body_bytes).to_string())?;
+                let json = letter_json(message, letter, inspection.body_bytes);
+                output::data(&output::json_line(&json))?;
             }
             Ok(())
         }

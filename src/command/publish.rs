@@ -68,7 +68,7 @@ fn message(args: PublishArgs) -> Result<Publication> {
     let (exchange, routing_key) = match (args.exchange, args.queue) {
         (_, Some(queue)) => (
             ExchangeName::default_exchange(),
-            RoutingKey::of_queue(&QueueName::new(queue)?),
+            RoutingKey::of_queue(&QueueName::of_existing(&queue)?),
         ),
         (exchange, None) => (
             ExchangeName::new(exchange.unwrap_or_default())?,
@@ -78,7 +78,7 @@ fn message(args: PublishArgs) -> Result<Publication> {
     let mut headers = FieldTable::new();
     for header in &args.headers {
         let (name, text) = split(header, "--header", "NAME=TEXT")?;
-        headers.insert(name, FieldValue::text(text));
+        insert(&mut headers, name, FieldValue::text(text))?;
     }
     for header in &args.json_headers {
         let (name, text) = split(header, "--header-json", "NAME=JSON")?;
@@ -89,7 +89,14 @@ fn message(args: PublishArgs) -> Result<Publication> {
             )
             .hint("quote it for the shell: --header-json 'n=5', --header-json 'list=[1,2]'")
         })?;
-        headers.insert(name, FieldValue::from_json(&json));
+        if let Some(number) = too_large(&json) {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("--header-json {name}: {number} does not fit into 64 bits"),
+            )
+            .hint("send it as text: --header NAME=TEXT"));
+        }
+        insert(&mut headers, name, FieldValue::from_json(&json))?;
     }
     let properties = Properties {
         content_type: args.content_type,
@@ -119,6 +126,34 @@ fn message(args: PublishArgs) -> Result<Publication> {
         properties,
         body: body(args.body.as_deref())?,
     })
+}
+
+fn insert(headers: &mut FieldTable, name: String, value: FieldValue) -> Result<()> {
+    if headers.contains_key(&name) {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("the header '{name}' is given twice"),
+        )
+        .hint("a message has each header once; for several values use --header-json 'NAME=[…]'"));
+    }
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// A whole number that AMQP has no type for.
+fn too_large(json: &Json) -> Option<String> {
+    match json {
+        Json::Number(number) => {
+            let text = number.to_string();
+            let whole = !text.contains(['.', 'e', 'E']);
+            let float_of_whole =
+                number.as_f64().is_some_and(|n| n.abs() > 9.3e18) && !number.is_i64();
+            (whole && !number.is_i64() || float_of_whole).then_some(text)
+        }
+        Json::Array(items) => items.iter().find_map(too_large),
+        Json::Object(object) => object.values().find_map(too_large),
+        Json::Null | Json::Bool(_) | Json::String(_) => None,
+    }
 }
 
 fn split<'t>(header: &'t str, flag: &str, form: &str) -> Result<(String, &'t str)> {

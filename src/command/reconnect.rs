@@ -104,7 +104,11 @@ async fn reconnect(
             () = sleep(jittered) => {}
             _ = signals.recv() => return Ok(None),
         }
-        match session.connect(NAME, Frames::Large).await {
+        let connected = tokio::select! {
+            connected = session.connect(NAME, Frames::Large) => connected,
+            _ = signals.recv() => return Ok(None),
+        };
+        match connected {
             Ok(connection) => {
                 tracing::warn!("reconnected");
                 return Ok(Some(connection));

@@ -8,6 +8,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::retry::{RetryPath, RetryPolicy, path};
 use crate::topology::{DeadLetterKey, QueueName, Topology};
 
+/// Where failures go.
+pub(super) struct Found {
+    /// The path.
+    pub(super) path: RetryPath,
+    /// Whether it was seen on the broker; else the file's word was taken, and
+    /// each retry must be proved.
+    pub(super) seen: bool,
+}
+
 /// Where failures go, as the broker has it. Without the management API the
 /// file is believed, and what it names must exist.
 pub(super) async fn retry_path(
@@ -16,7 +25,7 @@ pub(super) async fn retry_path(
     queue: &QueueName,
     file: Option<&Topology>,
     policy: &RetryPolicy,
-) -> Result<RetryPath> {
+) -> Result<Found> {
     let rest = policy.dead_letter_queue.as_ref();
     let found = |topology: &Topology| {
         path(topology, queue, rest).map_err(|problem| {
@@ -34,6 +43,7 @@ pub(super) async fn retry_path(
         management.topology(session.vhost()?).await
     };
     let live = read.await;
+    let seen = live.is_ok();
     let path = match (live, expected) {
         (Ok(topology), expected) => {
             let live = found(&topology)?;
@@ -83,7 +93,7 @@ pub(super) async fn retry_path(
         .hint("`dlx` needs a wait queue with a message TTL that leads back to the queue"));
     }
     tracing::info!(strategy = %path.strategy, dead_letters = describe(&path), "retries");
-    Ok(path)
+    Ok(Found { path, seen })
 }
 
 fn same_way(a: &RetryPath, b: &RetryPath) -> bool {

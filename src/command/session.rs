@@ -139,8 +139,8 @@ impl Session {
     ) -> Result<()> {
         match self.format {
             Format::Table => self.say(text),
-            Format::Json => output::data(&format!("{:#}", json())),
-            Format::JsonLines => output::data(&json().to_string()),
+            Format::Json => output::data(&output::json_pretty(&json())),
+            Format::JsonLines => output::data(&output::json_line(&json())),
         }
     }
 }

@@ -2,11 +2,31 @@
 
 use crate::field::table_to_json;
 use crate::handler::Job;
-use crate::message::DeliveryMode;
+use crate::message::{DeliveryMode, first_route};
 
 /// Linux refuses a single environment string over 128 KiB and then starts
 /// nothing; one message with large headers must not look like a bad deploy.
 const MAX_VALUE_BYTES: usize = 96 * 1024;
+
+/// Variables that depend on what the publisher set. They are taken away from
+/// what mq itself inherited: a worker within a handler must not see the outer
+/// message's.
+pub(super) const OPTIONAL: [&str; 14] = [
+    "MQ_MESSAGE_ID",
+    "MQ_CORRELATION_ID",
+    "MQ_REPLY_TO",
+    "MQ_CONTENT_TYPE",
+    "MQ_CONTENT_ENCODING",
+    "MQ_TYPE",
+    "MQ_APP_ID",
+    "MQ_USER_ID",
+    "MQ_EXPIRATION",
+    "MQ_PRIORITY",
+    "MQ_TIMESTAMP",
+    "MQ_DELIVERY_MODE",
+    "MQ_HEADERS",
+    "MQ_HEADERS_OMITTED",
+];
 
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
@@ -14,14 +34,11 @@ pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
     let properties = &delivery.properties;
     // The same on every attempt: a handler that switches on the key must not
     // see the key of the retry loop.
-    let deaths = delivery.deaths();
-    let (exchange, routing_key) = deaths
-        .first_route_to(job.queue.as_str())
-        .unwrap_or((&delivery.exchange, &delivery.routing_key));
+    let (exchange, routing_key) = first_route(delivery, job.queue.as_str());
     let mut variables = vec![
         ("MQ_QUEUE", job.queue.as_str().to_owned()),
-        ("MQ_EXCHANGE", exchange.to_owned()),
-        ("MQ_ROUTING_KEY", routing_key.to_owned()),
+        ("MQ_EXCHANGE", exchange),
+        ("MQ_ROUTING_KEY", routing_key),
         ("MQ_REDELIVERED", delivery.redelivered.to_string()),
         ("MQ_ATTEMPT", job.attempt.to_string()),
         ("MQ_MAX_ATTEMPTS", job.max_attempts.to_string()),

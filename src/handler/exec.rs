@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::environment::variables;
+use crate::handler::environment::{OPTIONAL, variables};
 use crate::handler::exit_status::outcome;
 use crate::message::Delivery;
 use crate::retry::Outcome;
@@ -115,7 +115,11 @@ impl Exec {
     }
 
     fn start(&self, job: &Job) -> io::Result<Child> {
-        Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        for name in OPTIONAL {
+            command.env_remove(name);
+        }
+        command
             .args(&self.arguments)
             .envs(variables(job))
             .stdin(Stdio::piped())

@@ -9,7 +9,7 @@ mod properties;
 
 pub use death::{Death, DeathHistory};
 pub use json::{body_to_json, properties_to_json};
-pub use parked::{ParkedHeaders, Parking, park, sanitise};
+pub use parked::{ParkedHeaders, Parking, copied_attempts, first_route, park, retry_copy};
 pub use properties::{DeliveryMode, Properties};
 
 use crate::topology::{ExchangeName, RoutingKey};

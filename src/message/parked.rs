@@ -21,6 +21,7 @@ const EXCHANGE: &str = "mq-exchange";
 const ROUTING_KEY: &str = "mq-routing-key";
 const TIME: &str = "mq-time";
 const EXPIRATION: &str = "mq-expiration";
+const ATTEMPT: &str = "mq-attempt";
 
 /// Headers of the broker that must not travel with a copy.
 const BROKER_HEADERS: [&str; 11] = [
@@ -70,6 +71,8 @@ pub fn park(
         headers.insert(EXPIRATION.to_owned(), FieldValue::text(expiration));
     }
     let (exchange, routing_key) = original_route(delivery);
+    // Moved back by hand it shall have all its attempts again.
+    headers.remove(ATTEMPT);
     for (name, value) in [
         (REASON, FieldValue::text(parking.reason.word())),
         (
@@ -93,11 +96,25 @@ pub fn park(
     }
 }
 
-/// The copy to publish in place of a nack where the broker would choke on the
-/// message's own malformed `x-death` (3.10): the same message without it.
+/// The copy to publish in place of a nack that could lose the message: the same
+/// message without the broker's records, and with the number of the attempt
+/// that failed, which those records can no longer tell.
 #[must_use]
-pub fn sanitise(delivery: &Delivery, address: &DeadLetterAddress) -> Publication {
+pub fn retry_copy(delivery: &Delivery, address: &DeadLetterAddress, attempt: u32) -> Publication {
     let mut properties = without_broker_headers(&delivery.properties);
+    let headers = &mut properties.headers;
+    // As when the broker dead-letters it: it waits as long as the wait queue says.
+    if let Some(expiration) = properties.expiration.take() {
+        headers.insert(EXPIRATION.to_owned(), FieldValue::text(expiration));
+    }
+    let (exchange, routing_key) = original_route(delivery);
+    for (name, value) in [
+        (ATTEMPT, FieldValue::I64(attempt.into())),
+        (EXCHANGE, FieldValue::text(exchange)),
+        (ROUTING_KEY, FieldValue::text(routing_key)),
+    ] {
+        headers.insert(name.to_owned(), value);
+    }
     properties.delivery_mode = Some(DeliveryMode::Persistent);
     Publication {
         exchange: address.exchange.clone(),
@@ -105,6 +122,27 @@ pub fn sanitise(delivery: &Delivery, address: &DeadLetterAddress) -> Publication
         properties,
         body: delivery.body.clone(),
     }
+}
+
+/// Attempts that a retry copy says were made.
+#[must_use]
+pub fn copied_attempts(headers: &FieldTable) -> u64 {
+    headers
+        .get(ATTEMPT)
+        .and_then(FieldValue::as_integer)
+        .and_then(|attempt| u64::try_from(attempt).ok())
+        .unwrap_or(0)
+}
+
+/// Exchange and key by which a message first came to `queue`, however it was
+/// retried since: the same on every attempt.
+#[must_use]
+pub fn first_route(delivery: &Delivery, queue: &str) -> (String, String) {
+    let deaths = delivery.deaths();
+    if let Some((exchange, key)) = deaths.first_route_to(queue) {
+        return (exchange.to_owned(), key.to_owned());
+    }
+    original_route(delivery)
 }
 
 /// What a parked copy says about itself.
@@ -159,8 +197,17 @@ impl ParkedHeaders {
     }
 }
 
-/// Exchange and key of the first publish, before any dead-lettering.
+/// Exchange and key of the first publish, before any dead-lettering or copy.
 fn original_route(delivery: &Delivery) -> (String, String) {
+    let headers = &delivery.properties.headers;
+    let text = |name: &str| headers.get(name).and_then(FieldValue::as_text);
+    if let (true, Some(exchange), Some(key)) = (
+        headers.contains_key(ATTEMPT),
+        text(EXCHANGE),
+        text(ROUTING_KEY),
+    ) {
+        return (exchange.to_owned(), key.to_owned());
+    }
     match delivery.deaths().oldest() {
         Some(death) => (
             death.exchange.clone(),
@@ -273,9 +320,31 @@ mod tests {
     }
 
     #[test]
-    fn a_sanitised_copy_has_no_record_at_all() {
-        let copy = sanitise(&delivery(), &address());
-        assert_eq!(copy.properties.headers.keys().collect::<Vec<_>>(), ["app"]);
-        assert_eq!(copy.properties.expiration.as_deref(), Some("1000"));
+    fn a_retry_copy_carries_its_attempts_and_its_first_route() {
+        let copy = retry_copy(&delivery(), &address(), 2);
+        let headers = &copy.properties.headers;
+        assert!(!headers.contains_key("x-death"), "{headers:?}");
+        assert_eq!(copied_attempts(headers), 2);
+        assert_eq!(copy.properties.expiration, None);
+        // Come back from the wait queue, it still knows where it came from.
+        let again = Delivery {
+            properties: copy.properties,
+            ..delivery()
+        };
+        assert_eq!(
+            first_route(&again, "work"),
+            ("orders".to_owned(), "order.created".to_owned())
+        );
+        // And buried it forgets the count, so that a move by hand starts afresh.
+        let queue = QueueName::new("work").expect("queue");
+        let reason = BuryReason::Poison { why: "w".into() };
+        let parking = Parking {
+            queue: &queue,
+            reason: &reason,
+            attempt: 3,
+            now: 7,
+        };
+        let buried = park(&again, &address(), &parking);
+        assert_eq!(copied_attempts(&buried.properties.headers), 0);
     }
 }

@@ -46,6 +46,19 @@ pub fn data(text: &str) -> Result<()> {
     bytes(text.as_bytes()).map_err(|error| written(&error))
 }
 
+/// JSON on one line, with what could drive or deceive a terminal escaped: JSON
+/// itself leaves DEL, C1 controls and marks that reverse text as they are.
+#[must_use]
+pub fn json_line(json: &serde_json::Value) -> String {
+    text::escape_in_json(&json.to_string())
+}
+
+/// The same, indented.
+#[must_use]
+pub fn json_pretty(json: &serde_json::Value) -> String {
+    text::escape_in_json(&format!("{json:#}"))
+}
+
 /// Writes bytes and a line end to standard output, and makes sure that they left.
 ///
 /// # Errors

@@ -31,12 +31,30 @@ pub fn one_line(text: &str, width: usize) -> String {
     shown
 }
 
-fn push_escaped(shown: &mut String, c: char) {
-    let hides = matches!(
+/// Escapes in JSON text what its own escaping leaves alone. Such characters
+/// stand only inside strings there, so the meaning stays the same.
+pub(super) fn escape_in_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && (c.is_control() || hides(c)) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Marks that reverse, join or hide text.
+fn hides(c: char) -> bool {
+    matches!(
         c,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
-    );
-    if c.is_control() || hides {
+    )
+}
+
+fn push_escaped(shown: &mut String, c: char) {
+    if c.is_control() || hides(c) {
         shown.extend(c.escape_default());
     } else {
         shown.push(c);
@@ -69,6 +87,23 @@ mod tests {
         assert_eq!(one_line("a\nb", 10), "a\\nb");
         assert_eq!(one_line("abcdef", 3), "abc…");
         assert_eq!(one_line("naïve 日本", 10), "naïve 日本");
+    }
+
+    #[test]
+    fn json_says_the_same_and_shows_nothing_odd() {
+        let json = serde_json::json!({"a": "\u{9b}31m\u{202e}\u{7f}é\n"});
+        for text in [json.to_string(), format!("{json:#}")] {
+            let escaped = escape_in_json(&text);
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&escaped).expect("json"),
+                json
+            );
+            assert!(
+                escaped.chars().all(|c| c == '\n' || !c.is_control()),
+                "{escaped}"
+            );
+            assert!(!escaped.contains('\u{202e}') && escaped.contains('é'));
+        }
     }
 
     #[test]

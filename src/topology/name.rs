@@ -123,6 +123,23 @@ impl<K> Name<K> {
     }
 }
 
+impl QueueName {
+    /// A name that somebody gave for a queue that should exist.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] over [`MAX_NAME_BYTES`], and for the empty
+    /// name, which no queue has.
+    pub fn of_existing(text: &str) -> Result<Self> {
+        if text.is_empty() {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "the queue's name is empty")
+                    .hint("is a variable unset?"),
+            );
+        }
+        Self::new(text)
+    }
+}
+
 impl RoutingKey {
     /// The key that the default exchange routes to `queue` by.
     #[must_use]

@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::amqp::{Connection, Incoming, Subscription};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::{Exec, Job};
-use crate::message::{Delivery, Parking, park, sanitise};
+use crate::message::{Delivery, Parking, copied_attempts, park, retry_copy};
 use crate::retry::{Outcome, RetryPath, Strategy};
 use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drained::{DrainCheck, Emptiness};
@@ -29,6 +29,10 @@ use crate::worker::parker::Parker;
 
 /// How often idleness and emptiness are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Headers, in bytes, that leave no room for what a dead-lettering adds: one
+/// frame of 128 KiB must hold them all, and lapin refuses a larger one.
+const FULL_HEADERS: usize = 128 * 1024 - 4096;
 
 /// What the user asked for, apart from what bounds the machine.
 pub struct Wanted {
@@ -157,9 +161,7 @@ impl<'s> Session<'s> {
                 }
                 () = at(deadline) => {
                     self.deadline = None;
-                    tracing::warn!("the grace period is over: ending the handlers that still run");
-                    self.kill.send_replace(true);
-                    Ok(())
+                    self.grace_is_over(handling).await
                 }
                 _ = looks.tick() => self.look(handling).await,
             };
@@ -167,6 +169,24 @@ impl<'s> Session<'s> {
                 return self.lost(error, signals).await;
             }
         }
+    }
+
+    /// Ends what still runs. Copies that were not confirmed in time may arrive
+    /// all the same: their messages go back, so there may be duplicates, no loss.
+    async fn grace_is_over(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        tracing::warn!("the grace period is over: ending the handlers that still run");
+        self.kill.send_replace(true);
+        for tag in self.machine.being_published() {
+            let error = Error::new(
+                ErrorKind::TimedOut,
+                "a dead letter was not confirmed before the grace period was over",
+            )
+            .hint("it may be there twice; give it longer with --grace");
+            let result = Err(error);
+            self.apply(Event::Published { tag, result }, handling)
+                .await?;
+        }
+        Ok(())
     }
 
     async fn incoming(&mut self, incoming: Incoming, handling: &mut Handling<'_>) -> Result<()> {
@@ -206,12 +226,22 @@ impl<'s> Session<'s> {
 
     fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
         let deaths = delivery.deaths();
-        let nack_is_fatal =
-            deaths.malformed && self.connection.facts().malformed_x_death_is_fatal();
+        let queue = self.wanted.queue.as_str();
+        let facts = self.connection.facts();
+        let died_otherwise = deaths
+            .deaths
+            .iter()
+            .any(|death| death.queue == queue && death.reason != "rejected");
+        // A nack makes the broker add to the headers; where there is no room
+        // for that the message could never be delivered again.
+        let no_room = delivery.properties.encoded_bytes() > FULL_HEADERS;
+        let nack_is_unsafe = no_room
+            || (deaths.malformed && facts.malformed_x_death_is_fatal())
+            || (died_otherwise && facts.older_deaths_are_fatal());
         let failed = match &self.wanted.path {
-            Some(path) if path.strategy == Strategy::Dlx => {
-                deaths.rejected_from(self.wanted.queue.as_str())
-            }
+            Some(path) if path.strategy == Strategy::Dlx => deaths
+                .rejected_from(queue)
+                .saturating_add(copied_attempts(&delivery.properties.headers)),
             _ => 0,
         };
         if failed > 0 {
@@ -221,7 +251,7 @@ impl<'s> Session<'s> {
         Event::Delivered {
             tag,
             attempt: u32::try_from(failed).unwrap_or(u32::MAX).saturating_add(1),
-            nack_is_fatal,
+            nack_is_unsafe,
         }
     }
 
@@ -264,6 +294,10 @@ impl<'s> Session<'s> {
             }
             Effect::DeadLetter { tag } => {
                 self.deliveries.remove(&tag);
+                if let Some(error) = self.missing_wait_queue().await? {
+                    self.subscription.release(tag).await?;
+                    return Ok(Some(Event::Stop(StopReason::NotParked(error))));
+                }
                 self.subscription.dead_letter(tag).await?;
                 self.retry_left();
             }
@@ -289,18 +323,18 @@ impl<'s> Session<'s> {
                     self.parker.publish(tag, copy);
                 }
             }
-            Effect::Sanitise { tag } => {
+            Effect::RetryByCopy { tag, attempt } => {
                 if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
                 {
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let copy = sanitise(delivery, &path.nack_address(&key));
+                    let copy = retry_copy(delivery, &path.nack_address(&key), attempt);
                     self.parker.publish(tag, copy);
                     self.retry_left();
                 }
             }
             Effect::CancelConsumer => {
                 tracing::info!(in_flight = self.machine.in_flight(), "draining");
-                self.deadline = Some(Instant::now() + self.wanted.grace);
+                self.deadline = later(self.wanted.grace);
                 if self.subscribed {
                     self.subscription.cancel().await?;
                 }
@@ -405,12 +439,37 @@ impl<'s> Session<'s> {
         Ok(())
     }
 
+    /// A nack into a wait queue that is gone deletes the message, and nobody says so.
+    async fn missing_wait_queue(&self) -> Result<Option<Error>> {
+        for queue in self.wanted.path.iter().flat_map(|path| &path.wait_queues) {
+            if self.connection.queue_status(queue).await?.is_none() {
+                return Ok(Some(
+                    Error::new(
+                        ErrorKind::Unroutable,
+                        format!("the wait queue '{queue}' is gone, so a retry would be deleted"),
+                    )
+                    .hint(
+                        "declare it again (`mq topology apply FILE`), then start the worker again",
+                    ),
+                ));
+            }
+        }
+        Ok(None)
+    }
+
     async fn ready(&self) -> Result<u64> {
         let wait_queues = self.wanted.path.iter().flat_map(|path| &path.wait_queues);
         let mut ready = 0;
         for queue in std::iter::once(&self.wanted.queue).chain(wait_queues) {
-            if let Some(status) = self.connection.queue_status(queue).await? {
-                ready += u64::from(status.ready);
+            match self.connection.queue_status(queue).await? {
+                Some(status) => ready += u64::from(status.ready),
+                None => {
+                    return Err(Error::new(
+                        ErrorKind::NotFound,
+                        format!("queue '{queue}' is gone; retries that waited in it went with it"),
+                    )
+                    .hint("declare it again (`mq topology apply FILE`)"));
+                }
             }
         }
         Ok(ready)
@@ -436,7 +495,7 @@ impl<'s> Session<'s> {
                         return Ending::SecondSignal(signal);
                     }
                     self.machine.handle(Event::Stop(StopReason::Signal));
-                    deadline = Some(Instant::now() + self.wanted.grace);
+                    deadline = later(self.wanted.grace);
                 }
                 () = at(deadline) => {
                     deadline = None;
@@ -457,6 +516,11 @@ async fn at(deadline: Option<Instant>) {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// A moment so far away that no clock can tell it never comes.
+fn later(duration: Duration) -> Option<Instant> {
+    Instant::now().checked_add(duration)
 }
 
 fn now() -> u64 {

@@ -14,15 +14,15 @@ use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 pub struct Limits {
     /// Most messages in work at once; at least 1.
     pub prefetch: u16,
-    /// Stop after this many messages were settled for good.
+    /// Stop after this many deliveries were taken; each is still worked to its end.
     pub max_messages: Option<u64>,
     /// Attempts for each message, the first included; at least 1.
     pub max_attempts: u32,
     /// How failed messages come back.
     pub strategy: Strategy,
-    /// Whether a nack leads into a wait queue, so that messages at the end of
-    /// their attempts must be published past it.
-    pub park: bool,
+    /// Whether retries through the broker must be proved by a confirmed, routed
+    /// copy, because it could not be seen where a nack leads.
+    pub prove_retries: bool,
 }
 
 /// Why the worker stops.
@@ -60,8 +60,8 @@ pub enum Event {
         tag: u64,
         /// 1 for the first.
         attempt: u32,
-        /// Whether a plain nack would lose it (malformed `x-death` on 3.10).
-        nack_is_fatal: bool,
+        /// Whether a nack could lose it: see [`crate::broker::BrokerFacts`].
+        nack_is_unsafe: bool,
     },
     /// An attempt ended.
     Finished {
@@ -124,10 +124,13 @@ pub enum Effect {
         /// Why.
         reason: BuryReason,
     },
-    /// Publish a copy without the broker's records to where a nack would lead.
-    Sanitise {
+    /// Publish a copy without the broker's records to where a nack would lead,
+    /// confirmed and routed.
+    RetryByCopy {
         /// Its delivery tag.
         tag: u64,
+        /// The attempt that failed.
+        attempt: u32,
     },
     /// Cancel the consumer; comes before any settle of the same event.
     CancelConsumer,
@@ -163,7 +166,7 @@ impl Counts {
 #[derive(Clone, Debug)]
 struct Flight {
     attempt: u32,
-    nack_is_fatal: bool,
+    nack_is_unsafe: bool,
     stage: Stage,
 }
 
@@ -171,7 +174,7 @@ struct Flight {
 enum Stage {
     Running,
     Parking(BuryReason),
-    Sanitising,
+    Copying,
 }
 
 /// The state of the worker.
@@ -179,6 +182,7 @@ enum Stage {
 pub struct Machine {
     limits: Limits,
     flights: BTreeMap<u64, Flight>,
+    taken: u64,
     counts: Counts,
     stop: Option<StopReason>,
 }
@@ -190,6 +194,7 @@ impl Machine {
         Self {
             limits,
             flights: BTreeMap::new(),
+            taken: 0,
             counts: Counts {
                 received: 0,
                 acked: 0,
@@ -221,6 +226,16 @@ impl Machine {
         self.flights.len()
     }
 
+    /// Deliveries whose copies are on their way.
+    #[must_use]
+    pub fn being_published(&self) -> Vec<u64> {
+        self.flights
+            .iter()
+            .filter(|(_, flight)| !matches!(flight.stage, Stage::Running))
+            .map(|(tag, _)| *tag)
+            .collect()
+    }
+
     /// Why it stops, once it does.
     #[must_use]
     pub const fn stop_reason(&self) -> Option<&StopReason> {
@@ -239,8 +254,8 @@ impl Machine {
             Event::Delivered {
                 tag,
                 attempt,
-                nack_is_fatal,
-            } => self.delivered(tag, attempt, nack_is_fatal),
+                nack_is_unsafe,
+            } => self.delivered(tag, attempt, nack_is_unsafe),
             Event::Finished { tag, outcome } => self.finished(tag, outcome),
             Event::Published { tag, result } => self.published(tag, result),
             Event::Unprinted { tag, reason } => {
@@ -257,7 +272,7 @@ impl Machine {
         }
     }
 
-    fn delivered(&mut self, tag: u64, attempt: u32, nack_is_fatal: bool) -> Vec<Effect> {
+    fn delivered(&mut self, tag: u64, attempt: u32, nack_is_unsafe: bool) -> Vec<Effect> {
         self.counts.received += 1;
         if self.stop.is_some() || self.flights.len() >= usize::from(self.limits.prefetch) {
             self.counts.released += 1;
@@ -267,14 +282,21 @@ impl Machine {
             tag,
             Flight {
                 attempt,
-                nack_is_fatal,
+                nack_is_unsafe,
                 stage: Stage::Running,
             },
         );
+        self.taken += 1;
+        // Cancelled before any settle frees a place, or more would be handed out.
+        let mut effects = match self.limits.max_messages {
+            Some(max) if self.taken >= max => self.stop(StopReason::MaxMessages),
+            _ => Vec::new(),
+        };
         // A message that comes with more attempts than it may have still gets
         // one: the number may have been lowered, and an attempt is how the
         // reason for its end is found.
-        vec![Effect::Run { tag, attempt }]
+        effects.push(Effect::Run { tag, attempt });
+        effects
     }
 
     fn finished(&mut self, tag: u64, outcome: Outcome) -> Vec<Effect> {
@@ -294,15 +316,20 @@ impl Machine {
                 self.counts.acked += 1;
                 self.settle(tag, Effect::Ack { tag })
             }
-            Verdict::RetryThroughBroker { .. } if flight.nack_is_fatal => {
-                self.publishing(tag, Stage::Sanitising);
-                vec![Effect::Sanitise { tag }]
+            Verdict::RetryThroughBroker { .. }
+                if flight.nack_is_unsafe || self.limits.prove_retries =>
+            {
+                self.publishing(tag, Stage::Copying);
+                vec![Effect::RetryByCopy {
+                    tag,
+                    attempt: flight.attempt,
+                }]
             }
             Verdict::RetryThroughBroker { .. } => {
                 self.counts.retried += 1;
                 self.settle(tag, Effect::DeadLetter { tag })
             }
-            Verdict::RetryInPlace { .. } if self.stop.is_some() => self.release(tag),
+            Verdict::RetryInPlace { .. } if self.must_hurry() => self.release(tag),
             Verdict::RetryInPlace { .. } => {
                 self.counts.retried += 1;
                 let attempt = flight.attempt.saturating_add(1);
@@ -311,17 +338,16 @@ impl Machine {
                 }
                 vec![Effect::Run { tag, attempt }]
             }
-            Verdict::Bury(reason) if self.limits.park || flight.nack_is_fatal => {
+            // Never a nack, even where it leads straight to the dead-letter
+            // queue: a nack cannot tell that the binding is gone (measured: the
+            // message vanishes), and it cannot carry the reason.
+            Verdict::Bury(reason) => {
                 self.publishing(tag, Stage::Parking(reason.clone()));
                 vec![Effect::Park {
                     tag,
                     attempt: flight.attempt,
                     reason,
                 }]
-            }
-            Verdict::Bury(reason) => {
-                self.count_buried(&reason);
-                self.settle(tag, Effect::DeadLetter { tag })
             }
             Verdict::ReleaseAndStop { why } => {
                 let mut effects = self.stop(StopReason::Handler { why });
@@ -342,11 +368,11 @@ impl Machine {
                 self.count_buried(&reason);
                 self.settle(tag, Effect::Ack { tag })
             }
-            (Stage::Sanitising, Ok(())) => {
+            (Stage::Copying, Ok(())) => {
                 self.counts.retried += 1;
                 self.settle(tag, Effect::Ack { tag })
             }
-            (Stage::Parking(_) | Stage::Sanitising, Err(error)) => {
+            (Stage::Parking(_) | Stage::Copying, Err(error)) => {
                 let mut effects = self.stop(StopReason::NotParked(error));
                 effects.extend(self.release(tag));
                 effects
@@ -354,13 +380,26 @@ impl Machine {
         }
     }
 
+    /// Whether no new attempt may start: any stop but the one that only means
+    /// "no further messages".
+    fn must_hurry(&self) -> bool {
+        !matches!(self.stop, None | Some(StopReason::MaxMessages))
+    }
+
     /// The first reason counts; a consumer is cancelled once.
     fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
-        if self.stop.is_some() {
-            return Vec::new();
+        match self.stop {
+            None => {
+                self.stop = Some(reason);
+                vec![Effect::CancelConsumer]
+            }
+            // No further messages were to come; now the running ones must end too.
+            Some(StopReason::MaxMessages) if reason != StopReason::MaxMessages => {
+                self.stop = Some(reason);
+                Vec::new()
+            }
+            Some(_) => Vec::new(),
         }
-        self.stop = Some(reason);
-        vec![Effect::CancelConsumer]
     }
 
     fn publishing(&mut self, tag: u64, stage: Stage) {
@@ -382,16 +421,9 @@ impl Machine {
         vec![Effect::Release { tag }]
     }
 
-    /// A settle frees a place; if that place must stay empty the consumer is
-    /// cancelled first, or the broker would hand out one message more.
     fn settle(&mut self, tag: u64, effect: Effect) -> Vec<Effect> {
         self.flights.remove(&tag);
-        let mut effects = match self.limits.max_messages {
-            Some(max) if self.counts.settled() >= max => self.stop(StopReason::MaxMessages),
-            _ => Vec::new(),
-        };
-        effects.push(effect);
-        effects
+        vec![effect]
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::consume::{DLX, IMMEDIATE, consume, of_type};
 use crate::proxy::Proxy;
-use crate::support::{Mq, Script, TextFile, wait_until};
+use crate::support::{Mq, Ran, Script, TextFile, wait_until};
 use crate::vhost::Vhost;
 
 #[test]
@@ -252,6 +252,103 @@ fn touch(handler: &Script) {
     std::fs::write(handler.file("go"), "").unwrap();
 }
 
+/// Takes the place where dead letters rest, or wait, away while a handler runs.
+fn with_path_broken(topology: &str, kind: &str, flags: &[&str], breaks: impl Fn(&Vhost)) -> Ran {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(topology, kind));
+    let handler = Script::new(
+        "d=$(dirname $0); echo x >>$d/started; while [ ! -e $d/go ]; do sleep 0.05; done; exit 1",
+    );
+    let bodies: Vec<String> = (0..5).map(|n| n.to_string()).collect();
+    vhost.publish_all("work", &bodies);
+    let mut all = vec!["--until-empty"];
+    all.extend(flags);
+    let worker = consume(&vhost, &all, &handler).spawn();
+    wait_until("it to run", || handler.lines("started").len() == 1);
+    breaks(&vhost);
+    touch(&handler);
+    let ran = worker.wait();
+    vhost.wait_for_ready("work", 5);
+    ran
+}
+
+#[test]
+fn an_unbound_dead_letter_queue_costs_nothing_under_either_strategy() {
+    for kind in ["classic", "quorum"] {
+        for (topology, key) in [(IMMEDIATE, "~"), (DLX, "dead")] {
+            with_path_broken(topology, kind, &["--max-attempts", "1"], |vhost| {
+                let path = ["bindings", &vhost.name, "e", "dlx", "q", "dead", key];
+                vhost.api(reqwest::Method::DELETE, &path, &json!({}));
+            })
+            .code(67)
+            .says(&["no queue takes dead letters", "given back"]);
+        }
+    }
+}
+
+#[test]
+fn a_wait_queue_that_is_gone_costs_nothing() {
+    for kind in ["classic", "quorum"] {
+        with_path_broken(DLX, kind, &[], |vhost| vhost.delete_queue("wait"))
+            .code(67)
+            .says(&["the wait queue 'wait' is gone"]);
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_seen_is_proved_with_every_message() {
+    // The file says what should be; on the broker the wait queue is not bound.
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(DLX, "classic"));
+    let path = ["bindings", &vhost.name, "e", "dlx", "q", "wait", "retry"];
+    vhost.api(reqwest::Method::DELETE, &path, &json!({}));
+    vhost.publish("work", "x");
+    let file = TextFile::new(
+        "t.yaml",
+        &format!("version: 1\n{}", of_type(DLX, "classic")),
+    );
+    let handler = Script::new("echo $MQ_ATTEMPT $MQ_ROUTING_KEY >>$(dirname $0)/seen; exit 1");
+    let path = file.path();
+    let flags = ["--topology", &path, "--max-attempts", "3", "--until-empty"];
+    let blind = || {
+        consume(&vhost, &flags, &handler)
+            .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
+            .run()
+    };
+    blind().code(67).says(&["given back"]);
+    vhost.wait_for_ready("work", 1);
+    // Bound again, retries go as copies and attempts still count right.
+    vhost.apply(&of_type(DLX, "classic"));
+    blind().code(0);
+    assert_eq!(
+        handler.lines("seen"),
+        ["1 work", "1 work", "2 work", "3 work"]
+    );
+    let dead = vhost.inspect("dead");
+    assert_eq!(dead["messages"][0]["attempts"], 3);
+}
+
+#[test]
+fn a_queue_without_the_dead_lettering_of_the_file_loses_nothing() {
+    let vhost = Vhost::new();
+    let file = TextFile::new(
+        "t.yaml",
+        &format!("version: 1\n{}", of_type(DLX, "classic")),
+    );
+    vhost.apply(
+        &of_type(DLX, "classic").replace(", dead_letter: { exchange: dlx, key: retry }", ""),
+    );
+    vhost.publish("work", "x");
+    let handler = Script::new("exit 1");
+    let path = file.path();
+    let flags = ["--topology", &path, "--max-attempts", "2", "--until-empty"];
+    consume(&vhost, &flags, &handler)
+        .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
+        .run()
+        .code(0);
+    vhost.wait_for_ready("dead", 1);
+}
+
 /// Every way a client can spoil `x-death`; 3.10 crashes or loses the message on
 /// some of them when it is nacked.
 fn spoiled() -> Vec<BasicProperties> {
@@ -264,7 +361,20 @@ fn spoiled() -> Vec<BasicProperties> {
     table.insert("queue".into(), AMQPValue::LongString("work".into()));
     table.insert("reason".into(), AMQPValue::LongString("rejected".into()));
     table.insert("count".into(), AMQPValue::LongString("NaN".into()));
+    // Well-formed: it expired here once, was moved back with its headers, and
+    // 3.10 drops it when the wait queue brings it back.
+    let mut expired = FieldTable::default();
+    expired.insert("queue".into(), AMQPValue::LongString("work".into()));
+    expired.insert("reason".into(), AMQPValue::LongString("expired".into()));
+    expired.insert("count".into(), AMQPValue::LongLongInt(1));
+    expired.insert("exchange".into(), AMQPValue::LongString("".into()));
+    expired.insert("time".into(), AMQPValue::Timestamp(1_700_000_000));
+    let keys = FieldArray::from(vec![AMQPValue::LongString("a".into())]);
+    expired.insert("routing-keys".into(), AMQPValue::FieldArray(keys));
     vec![
+        with(AMQPValue::FieldArray(FieldArray::from(vec![
+            AMQPValue::FieldTable(expired),
+        ]))),
         with(AMQPValue::LongString("dead".into())),
         with(AMQPValue::FieldArray(FieldArray::from(vec![
             AMQPValue::LongInt(1),
@@ -292,9 +402,40 @@ fn a_malformed_x_death_from_a_client_loses_nothing() {
             consume(&vhost, &["--until-empty", "--max-attempts", "3"], &handler)
                 .run()
                 .code(0);
-            vhost.wait_for_ready("dead", 3);
+            vhost.wait_for_ready("dead", 4);
         }
     }
+}
+
+#[test]
+fn headers_that_fill_their_frame_do_not_block_the_queue() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(DLX, "quorum"));
+    let mut headers = FieldTable::default();
+    headers.insert(
+        "k".into(),
+        AMQPValue::LongString("v".repeat(129_000).into()),
+    );
+    let full = BasicProperties::default().with_headers(headers);
+    vhost.publish_raw("work", &[(b"x".to_vec(), full)]);
+    let handler = Script::new("echo $MQ_ATTEMPT >>$(dirname $0)/seen; exit 1");
+    consume(&vhost, &["--until-empty", "--max-attempts", "2"], &handler)
+        .run()
+        .code(0);
+    assert_eq!(handler.lines("seen"), ["1", "2"]);
+    vhost.wait_for_ready("dead", 1);
+}
+
+#[test]
+fn a_signal_while_connecting_ends_the_worker_at_once() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("listener");
+    let port = silent.local_addr().expect("address").port();
+    let worker = Mq::new(["--timeout", "20s", "consume", "work", "--print"])
+        .env("MQ_URL", format!("amqp://127.0.0.1:{port}"))
+        .spawn();
+    let _accepted = silent.accept().expect("mq to connect");
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait().code(0);
 }
 
 #[test]

@@ -141,7 +141,12 @@ fn hostile_messages_cannot_drive_the_terminal() {
         "{}",
         ran.stdout
     );
-    let json = vhost.inspect("q");
+    let raw = vhost
+        .mq(["dlq", "inspect", "q", "-o", "json"])
+        .run()
+        .code(0);
+    assert!(!raw.stdout.contains('\u{202e}'), "{}", raw.stdout);
+    let json = raw.json();
     assert_eq!(json["messages"][0]["deaths_malformed"], true);
     assert_eq!(json["messages"][2]["body_bytes"], 300_000);
     assert_eq!(json["messages"][2]["body_truncated"], true);

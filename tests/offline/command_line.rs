@@ -12,6 +12,25 @@ fn nonsense_is_usage() {
         &["publish", "-q", "q", "-H", "no-equals-sign", "x"],
         &["publish", "-q", "q", "--header-json", "n=not json", "x"],
         &["publish", "-q", "q", "--expiration", "5", "x"],
+        &["publish", "-q", "q", "--expiration", "1us", "x"],
+        &["publish", "-q", "q", "-H", "a=1", "-H", "a=2", "x"],
+        &[
+            "publish",
+            "-q",
+            "q",
+            "--header-json",
+            "n=[12345678901234567890]",
+            "x",
+        ],
+        &[
+            "publish",
+            "-q",
+            "q",
+            "--header-json",
+            "n=99999999999999999999",
+            "x",
+        ],
+        &["consume", "q", "--print", "--grace", "500000000000y"],
         &["consume", "q"],
         &["consume", "q", "--print", "--prefetch", "0"],
         &["consume", "q", "--exec"],
@@ -57,6 +76,17 @@ fn names_over_255_bytes_are_refused_before_the_wire() {
         &["--vhost", &long, "wait"],
     ] {
         Mq::new(args).run().code(65).says(&["256 bytes", "255"]);
+    }
+}
+
+#[test]
+fn an_empty_queue_name_is_65() {
+    for args in [
+        &["publish", "-q", "", "x"][..],
+        &["consume", "", "--print"],
+        &["dlq", "inspect", ""],
+    ] {
+        Mq::new(args).run().code(65).says(&["name is empty"]);
     }
 }
 

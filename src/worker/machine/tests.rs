@@ -12,7 +12,7 @@ fn limits(strategy: Strategy) -> Limits {
         max_messages: None,
         max_attempts: 3,
         strategy,
-        park: strategy == Strategy::Dlx,
+        prove_retries: false,
     }
 }
 
@@ -20,7 +20,7 @@ fn delivered(tag: u64, attempt: u32) -> Event {
     Event::Delivered {
         tag,
         attempt,
-        nack_is_fatal: false,
+        nack_is_unsafe: false,
     }
 }
 
@@ -108,8 +108,16 @@ fn immediate_tries_again_while_it_holds_the_message() {
     }
     assert_eq!(
         machine.handle(finished(1, failed())),
-        [Effect::DeadLetter { tag: 1 }]
+        [Effect::Park {
+            tag: 1,
+            attempt: 3,
+            reason: exhausted()
+        }]
     );
+    machine.handle(Event::Published {
+        tag: 1,
+        result: Ok(()),
+    });
     assert_eq!(machine.counts().exhausted, 1);
 }
 
@@ -142,13 +150,42 @@ fn a_drain_lets_the_running_end_and_starts_nothing() {
 fn the_last_message_cancels_the_consumer_before_its_ack_frees_a_place() {
     let mut machine = Machine::new(Limits {
         max_messages: Some(1),
+        ..limits(Strategy::Immediate)
+    });
+    assert_eq!(
+        machine.handle(delivered(1, 1)),
+        [Effect::CancelConsumer, Effect::Run { tag: 1, attempt: 1 }]
+    );
+    assert_eq!(
+        machine.handle(delivered(2, 1)),
+        [Effect::Release { tag: 2 }]
+    );
+    // Taken is taken: it is worked to its end.
+    assert_eq!(
+        machine.handle(finished(1, failed())),
+        [Effect::Run { tag: 1, attempt: 2 }]
+    );
+    // But not after a signal.
+    assert_eq!(machine.handle(Event::Stop(StopReason::Signal)), []);
+    assert_eq!(
+        machine.handle(finished(1, failed())),
+        [Effect::Release { tag: 1 }]
+    );
+    assert_eq!(machine.stop_reason(), Some(&StopReason::Signal));
+}
+
+#[test]
+fn where_a_nack_cannot_be_trusted_a_retry_is_a_copy() {
+    let mut machine = Machine::new(Limits {
+        prove_retries: true,
         ..limits(Strategy::Dlx)
     });
-    machine.handle(delivered(1, 1));
+    machine.handle(delivered(1, 2));
     assert_eq!(
-        machine.handle(finished(1, Outcome::Done)),
-        [Effect::CancelConsumer, Effect::Ack { tag: 1 }]
+        machine.handle(finished(1, failed())),
+        [Effect::RetryByCopy { tag: 1, attempt: 2 }]
     );
+    assert_eq!(machine.being_published(), [1]);
 }
 
 #[test]
@@ -167,13 +204,13 @@ fn a_nack_that_would_lose_the_message_becomes_a_copy() {
     let fatal = |tag, attempt| Event::Delivered {
         tag,
         attempt,
-        nack_is_fatal: true,
+        nack_is_unsafe: true,
     };
     let mut machine = Machine::new(limits(Strategy::Dlx));
     machine.handle(fatal(1, 1));
     assert_eq!(
         machine.handle(finished(1, failed())),
-        [Effect::Sanitise { tag: 1 }]
+        [Effect::RetryByCopy { tag: 1, attempt: 1 }]
     );
     assert_eq!(
         machine.handle(Event::Published {
@@ -183,12 +220,6 @@ fn a_nack_that_would_lose_the_message_becomes_a_copy() {
         [Effect::Ack { tag: 1 }]
     );
     assert_eq!(machine.counts().retried, 1);
-    let mut machine = Machine::new(limits(Strategy::Immediate));
-    machine.handle(fatal(1, 3));
-    assert!(matches!(
-        machine.handle(finished(1, failed())).as_slice(),
-        [Effect::Park { tag: 1, .. }]
-    ));
 }
 
 #[derive(Clone, Debug)]
@@ -224,23 +255,26 @@ proptest! {
     #[test]
     fn every_delivery_is_settled_exactly_once_under_any_order(
         steps in proptest::collection::vec(step(), 0..60),
-        park in any::<bool>(),
+        prove_retries in any::<bool>(),
         dlx in any::<bool>(),
         max_messages in proptest::option::of(1_u64..6),
     ) {
         let strategy = if dlx { Strategy::Dlx } else { Strategy::Immediate };
-        let mut machine = Machine::new(Limits { max_messages, park, ..limits(strategy) });
+        let mut machine = Machine::new(Limits { max_messages, prove_retries, ..limits(strategy) });
         let mut open: BTreeSet<u64> = BTreeSet::new();
         let mut running: BTreeSet<u64> = BTreeSet::new();
         let mut publishing: BTreeSet<u64> = BTreeSet::new();
         let mut next_tag = 0;
         for step in steps {
-            let stopped_before = machine.stop_reason().is_some();
+            let stopped_before = !matches!(
+                machine.stop_reason(),
+                None | Some(StopReason::MaxMessages)
+            );
             let event = match step {
-                Step::Deliver(attempt, nack_is_fatal) => {
+                Step::Deliver(attempt, nack_is_unsafe) => {
                     next_tag += 1;
                     open.insert(next_tag);
-                    Event::Delivered { tag: next_tag, attempt, nack_is_fatal }
+                    Event::Delivered { tag: next_tag, attempt, nack_is_unsafe }
                 }
                 Step::Finish(at, outcome) => match running.iter().nth(at) {
                     Some(tag) => finished(*tag, outcome),
@@ -274,7 +308,7 @@ proptest! {
                         prop_assert!(!stopped_before, "started while draining");
                         prop_assert!(open.contains(&tag) && running.insert(tag));
                     }
-                    Effect::Park { tag, .. } | Effect::Sanitise { tag } => {
+                    Effect::Park { tag, .. } | Effect::RetryByCopy { tag, .. } => {
                         prop_assert!(open.contains(&tag) && publishing.insert(tag));
                     }
                     Effect::Ack { tag } | Effect::DeadLetter { tag } | Effect::Release { tag } => {
