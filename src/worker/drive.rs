@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -19,12 +19,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::{Exec, Job};
-use crate::message::{Delivery, Parking, copied_attempts, park, retry_copy};
+use crate::handler::Exec;
+use crate::message::{Delivery, copied_attempts};
 use crate::retry::{Outcome, RetryPath, Strategy};
-use crate::topology::{QueueName, RoutingKey};
+use crate::topology::QueueName;
 use crate::worker::drained::{DrainCheck, Emptiness};
-use crate::worker::machine::{Effect, Event, Machine, StopReason};
+use crate::worker::effects::later;
+use crate::worker::machine::{Event, Machine, StopReason};
 use crate::worker::parker::Parker;
 
 /// How often idleness and emptiness are looked at.
@@ -73,20 +74,20 @@ pub enum Handling<'h> {
 
 /// One subscription being worked.
 pub struct Session<'s> {
-    wanted: &'s Wanted,
-    connection: &'s Connection,
-    subscription: Subscription<'s>,
-    machine: &'s mut Machine,
-    deliveries: BTreeMap<u64, Arc<Delivery>>,
-    running: JoinSet<(u64, Outcome)>,
-    parker: Parker,
-    kill: watch::Sender<bool>,
-    drain_check: DrainCheck,
-    retries_out: u64,
-    last_retry: Instant,
-    last_activity: Instant,
-    deadline: Option<Instant>,
-    subscribed: bool,
+    pub(super) wanted: &'s Wanted,
+    pub(super) connection: &'s Connection,
+    pub(super) subscription: Subscription<'s>,
+    pub(super) machine: &'s mut Machine,
+    pub(super) deliveries: BTreeMap<u64, Arc<Delivery>>,
+    pub(super) running: JoinSet<(u64, Outcome)>,
+    pub(super) parker: Parker,
+    pub(super) kill: watch::Sender<bool>,
+    pub(super) drain_check: DrainCheck,
+    pub(super) retries_out: u64,
+    pub(super) last_retry: Instant,
+    pub(super) last_activity: Instant,
+    pub(super) deadline: Option<Instant>,
+    pub(super) subscribed: bool,
 }
 
 impl<'s> Session<'s> {
@@ -268,150 +269,6 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Hands an event to the machine and does what it says, until it says nothing more.
-    async fn apply(&mut self, event: Event, handling: &mut Handling<'_>) -> Result<()> {
-        let mut events = vec![event];
-        while let Some(event) = events.pop() {
-            for effect in self.machine.handle(event) {
-                if let Some(next) = self.carry_out(effect, handling).await? {
-                    events.push(next);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn carry_out(
-        &mut self,
-        effect: Effect,
-        handling: &mut Handling<'_>,
-    ) -> Result<Option<Event>> {
-        match effect {
-            Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
-            Effect::Ack { tag } => {
-                self.deliveries.remove(&tag);
-                self.subscription.ack(tag).await?;
-            }
-            Effect::DeadLetter { tag } => {
-                self.deliveries.remove(&tag);
-                if let Some(error) = self.missing_wait_queue().await? {
-                    self.subscription.release(tag).await?;
-                    return Ok(Some(Event::Stop(StopReason::NotParked(error))));
-                }
-                self.subscription.dead_letter(tag).await?;
-                self.retry_left();
-            }
-            Effect::Release { tag } => {
-                self.deliveries.remove(&tag);
-                self.subscription.release(tag).await?;
-            }
-            Effect::Park {
-                tag,
-                attempt,
-                reason,
-            } => {
-                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
-                {
-                    let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let parking = Parking {
-                        queue: &self.wanted.queue,
-                        reason: &reason,
-                        attempt,
-                        now: now(),
-                    };
-                    let copy = park(delivery, &path.end_address(&key), &parking);
-                    self.parker.publish(tag, copy);
-                }
-            }
-            Effect::RetryByCopy { tag, attempt } => {
-                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
-                {
-                    let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let copy = retry_copy(delivery, &path.nack_address(&key), attempt);
-                    self.parker.publish(tag, copy);
-                    self.retry_left();
-                }
-            }
-            Effect::CancelConsumer => {
-                tracing::info!(in_flight = self.machine.in_flight(), "draining");
-                self.deadline = later(self.wanted.grace);
-                if self.subscribed {
-                    self.subscription.cancel().await?;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
-        let delivery = Arc::clone(self.deliveries.get(&tag)?);
-        match handling {
-            Handling::Exec(exec) => {
-                let exec: Exec = (*exec).clone();
-                let kill = self.kill.subscribe();
-                let job = Job {
-                    queue: self.wanted.queue.clone(),
-                    delivery,
-                    attempt,
-                    max_attempts: self.wanted.max_attempts,
-                };
-                self.running.spawn(async move {
-                    let outcome = exec.run(job, kill).await;
-                    (tag, outcome)
-                });
-                None
-            }
-            Handling::Print(print) => match print(&delivery) {
-                Ok(()) => Some(Event::Finished {
-                    tag,
-                    outcome: Outcome::Done,
-                }),
-                Err(error) => {
-                    let reason = match error.kind() {
-                        io::ErrorKind::BrokenPipe => StopReason::ReaderGone,
-                        _ => StopReason::Output(error.to_string()),
-                    };
-                    Some(Event::Unprinted { tag, reason })
-                }
-            },
-        }
-    }
-
-    /// Each failed attempt is told when it happens, not only summed up.
-    fn tell(&self, tag: u64, outcome: &Outcome) {
-        let why = match outcome {
-            Outcome::Done | Outcome::Interrupted => return,
-            Outcome::Poison { why }
-            | Outcome::Failed { why }
-            | Outcome::DownstreamDown { why }
-            | Outcome::CannotStart { why } => why,
-        };
-        let message_id = self
-            .deliveries
-            .get(&tag)
-            .and_then(|delivery| delivery.properties.message_id.as_deref());
-        tracing::warn!(
-            queue = %self.wanted.queue,
-            message_id,
-            attempt = self.machine.attempt(tag),
-            of = self.wanted.max_attempts,
-            why,
-            "attempt failed"
-        );
-    }
-
-    fn retry_left(&mut self) {
-        let through_broker = self
-            .wanted
-            .path
-            .as_ref()
-            .is_some_and(|path| path.strategy == Strategy::Dlx);
-        if through_broker {
-            self.retries_out += 1;
-            self.last_retry = Instant::now();
-        }
-    }
-
     /// Idle or drained?
     async fn look(&mut self, handling: &mut Handling<'_>) -> Result<()> {
         if self.machine.stop_reason().is_some() || self.machine.in_flight() > 0 {
@@ -437,24 +294,6 @@ impl<'s> Session<'s> {
             }
         }
         Ok(())
-    }
-
-    /// A nack into a wait queue that is gone deletes the message, and nobody says so.
-    async fn missing_wait_queue(&self) -> Result<Option<Error>> {
-        for queue in self.wanted.path.iter().flat_map(|path| &path.wait_queues) {
-            if self.connection.queue_status(queue).await?.is_none() {
-                return Ok(Some(
-                    Error::new(
-                        ErrorKind::Unroutable,
-                        format!("the wait queue '{queue}' is gone, so a retry would be deleted"),
-                    )
-                    .hint(
-                        "declare it again (`mq topology apply FILE`), then start the worker again",
-                    ),
-                ));
-            }
-        }
-        Ok(None)
     }
 
     async fn ready(&self) -> Result<u64> {
@@ -516,15 +355,4 @@ async fn at(deadline: Option<Instant>) {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-/// A moment so far away that no clock can tell it never comes.
-fn later(duration: Duration) -> Option<Instant> {
-    Instant::now().checked_add(duration)
-}
-
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

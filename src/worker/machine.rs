@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
+use crate::worker::Counts;
 
 /// What bounds the worker; fixed for its life.
 #[derive(Clone, Copy, Debug)]
@@ -134,33 +135,6 @@ pub enum Effect {
     },
     /// Cancel the consumer; comes before any settle of the same event.
     CancelConsumer,
-}
-
-/// What was done with messages so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Deliveries taken.
-    pub received: u64,
-    /// Done and acked.
-    pub acked: u64,
-    /// Failed attempts that will be, or were at once, followed by another.
-    pub retried: u64,
-    /// Dead-lettered because no attempt can help.
-    pub poison: u64,
-    /// Dead-lettered because attempts ran out.
-    pub exhausted: u64,
-    /// Given back untouched.
-    pub released: u64,
-    /// In work when the connection broke; the broker hands them out again.
-    pub unsettled: u64,
-}
-
-impl Counts {
-    /// Messages settled for good.
-    #[must_use]
-    pub const fn settled(&self) -> u64 {
-        self.acked + self.poison + self.exhausted
-    }
 }
 
 #[derive(Clone, Debug)]
