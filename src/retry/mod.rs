@@ -5,11 +5,10 @@
 mod decide;
 mod outcome;
 mod path;
-mod policy;
 mod problem;
 
+pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 pub use decide::{BuryReason, Verdict, decide};
 pub use outcome::Outcome;
 pub use path::{DeadLetterAddress, RetryPath, path};
-pub use policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 pub use problem::{OtherDeath, PathProblem};

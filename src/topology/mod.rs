@@ -10,6 +10,7 @@ mod name;
 mod policy;
 mod prefix;
 mod queue;
+mod retry_policy;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ pub use exchange::{Exchange, ExchangeType};
 pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, VhostName};
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeadLetterKey, DeadLettering, DeliveryLimit, Overflow, Queue, QueueType};
+pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 
 /// Exchanges, queues and bindings of one vhost.
 ///

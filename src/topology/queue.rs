@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::broker::BrokerFacts;
 use crate::field::{FieldTable, FieldValue};
-use crate::retry::RetryPolicy;
-use crate::topology::{ExchangeName, RoutingKey};
+use crate::topology::{ExchangeName, RetryPolicy, RoutingKey};
 
 /// The `x-queue-type` of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

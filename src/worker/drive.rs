@@ -24,7 +24,6 @@ use crate::message::{Delivery, copied_attempts};
 use crate::retry::{Outcome, RetryPath, Strategy};
 use crate::topology::QueueName;
 use crate::worker::drained::{DrainCheck, Emptiness};
-use crate::worker::effects::later;
 use crate::worker::machine::{Event, Machine, StopReason};
 use crate::worker::parker::Parker;
 
@@ -355,4 +354,9 @@ async fn at(deadline: Option<Instant>) {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// A moment so far away that no clock can tell it never comes.
+pub(super) fn later(duration: Duration) -> Option<Instant> {
+    Instant::now().checked_add(duration)
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::handler::{Exec, Job};
 use crate::message::{Parking, park, retry_copy};
 use crate::retry::{Outcome, Strategy};
 use crate::topology::RoutingKey;
-use crate::worker::drive::{Handling, Session};
+use crate::worker::drive::{Handling, Session, later};
 use crate::worker::machine::{Effect, Event, StopReason};
 
 impl Session<'_> {
@@ -180,11 +180,6 @@ impl Session<'_> {
         }
         Ok(None)
     }
-}
-
-/// A moment so far away that no clock can tell it never comes.
-pub(super) fn later(duration: Duration) -> Option<Instant> {
-    Instant::now().checked_add(duration)
 }
 
 fn now() -> u64 {

@@ -16,8 +16,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("field", &[]),
     ("broker", &[]),
     ("diagnostic", &[]),
-    // Queues carry their retry policy, which names a queue.
-    ("topology", &["retry"]),
+    ("topology", &[]),
     ("endpoint", &[]),
     ("routing", &[]),
     ("retry", &["topologyfile"]),
