@@ -29,7 +29,7 @@ pub(super) fn explain(error: &lapin::Error, doing: &str) -> Error {
             "the broker sent a frame that the client library cannot read",
         )
         .hint(
-            "a message with a routing key or a header name that is not UTF-8 does this; remove it with another client",
+            "a message with a routing key or a header name that is not UTF-8, or with headers larger than a frame, does this; remove it with another client (`amqp-get`, pika). Each new start hands messages out again, which counts against a quorum queue's delivery limit",
         )
         .during(doing),
         other => Error::new(ErrorKind::Protocol, format!("unexpected: {other:?}")).during(doing),

@@ -18,7 +18,7 @@ use crate::handler::Exec;
 use crate::message::Delivery;
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
-use crate::topology::{QueueName, Topology};
+use crate::topology::{QueueName, QueueType, Topology};
 use crate::worker::{Handling, Limits, Machine, StopReason, Wanted};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
@@ -98,6 +98,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         )
         .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost"));
     }
+    refuse_stream(session, &connection, &queue).await?;
     // Printing never fails an attempt, so nothing can be dead-lettered.
     let (path, prove_retries) = match exec {
         None => (None, false),
@@ -131,6 +132,30 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         wanted,
         limits,
     })
+}
+
+/// A stream hands out only what is new, unless an offset is asked for: a worker
+/// would see nothing and call the queue empty.
+async fn refuse_stream(
+    session: &Session,
+    connection: &Connection,
+    queue: &QueueName,
+) -> Result<()> {
+    let management = session.management()?;
+    match management
+        .queue(session.vhost()?, queue, connection.facts())
+        .await
+    {
+        Ok(observed) if observed.kind == QueueType::Stream => Err(Error::new(
+            ErrorKind::Blocked,
+            format!(
+                "queue '{queue}' is a stream, which is read from an offset; mq cannot do that yet"
+            ),
+        )
+        .hint("read it with a stream consumer")),
+        // Without the management API the type cannot be seen.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
