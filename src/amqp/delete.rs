@@ -44,16 +44,7 @@ impl Connection {
     /// # Errors
     /// When bindings are left, or it may not be deleted.
     pub async fn delete_unused_exchange(&self, name: &ExchangeName) -> Result<()> {
-        let channel = self.lend().await?;
-        let options = ExchangeDeleteOptions {
-            if_unused: true,
-            nowait: false,
-        };
-        let asked = channel.exchange_delete(short(name.as_str(), "exchange name")?, options);
-        self.within(&format!("delete exchange '{name}'"), asked)
-            .await?;
-        self.give_back(channel);
-        Ok(())
+        self.ask_to_delete_exchange(name, true).await
     }
 
     /// Deletes an exchange with whatever is bound to it.
@@ -61,8 +52,15 @@ impl Connection {
     /// # Errors
     /// When it may not be deleted.
     pub async fn delete_exchange(&self, name: &ExchangeName) -> Result<()> {
+        self.ask_to_delete_exchange(name, false).await
+    }
+
+    async fn ask_to_delete_exchange(&self, name: &ExchangeName, if_unused: bool) -> Result<()> {
         let channel = self.lend().await?;
-        let options = ExchangeDeleteOptions::default();
+        let options = ExchangeDeleteOptions {
+            if_unused,
+            nowait: false,
+        };
         let asked = channel.exchange_delete(short(name.as_str(), "exchange name")?, options);
         self.within(&format!("delete exchange '{name}'"), asked)
             .await?;

@@ -38,9 +38,10 @@ pub(super) async fn retry_path(
     };
     let expected = file.map(found).transpose()?;
     let read = async {
-        let management = session.management()?;
-        management.must_belong_to(connection.cluster()).await?;
-        management.topology(session.vhost()?).await
+        let management = session.management_of(connection.cluster()).await?;
+        management
+            .topology(session.vhost()?, connection.facts())
+            .await
     };
     let live = read.await;
     let seen = live.is_ok();

@@ -117,7 +117,14 @@ impl Session {
         Management::new(self.management.clone(), self.limit)
     }
 
-    /// The same, with another limit for each request.
+    /// The same, once it has proved to be of the cluster that AMQP is connected to.
+    pub(super) async fn management_of(&self, cluster: Option<&str>) -> Result<Management> {
+        let management = self.management()?;
+        management.must_belong_to(cluster).await?;
+        Ok(management)
+    }
+
+    /// A client with another limit for each request.
     pub(super) fn management_within(&self, limit: Duration) -> Result<Management> {
         Management::new(self.management.clone(), limit)
     }

@@ -127,9 +127,8 @@ async fn planned(
     cluster: Option<&str>,
 ) -> Result<Plan> {
     let vhost = session.vhost()?.clone();
-    let management = session.management()?;
-    management.must_belong_to(cluster).await?;
-    let there = topology_plan::there(topology, &management, &vhost).await?;
+    let management = session.management_of(cluster).await?;
+    let there = topology_plan::there(topology, &management, &vhost, facts).await?;
     Ok(plan(vhost, topology, &there, facts))
 }
 

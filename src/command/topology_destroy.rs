@@ -122,9 +122,10 @@ async fn survey(topology: &Topology, connection: &Connection, session: &Session)
     // Without the management API foreign bindings show when an exchange is
     // deleted: the broker refuses then, and it is kept.
     let read = async {
-        let management = session.management()?;
-        management.must_belong_to(connection.cluster()).await?;
-        management.topology(session.vhost()?).await
+        let management = session.management_of(connection.cluster()).await?;
+        management
+            .topology(session.vhost()?, connection.facts())
+            .await
     };
     let present = match read.await {
         Ok(observed) => observed.bindings,

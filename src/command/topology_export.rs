@@ -1,6 +1,7 @@
 //! `mq topology export`: the broker as a file.
 
 use super::session::Session;
+use crate::broker::BrokerFacts;
 use crate::error::{Error, ErrorKind};
 use crate::exit::Exit;
 use crate::output;
@@ -9,7 +10,8 @@ use crate::topologyfile::export;
 pub(super) async fn run(session: &Session) -> anyhow::Result<Exit> {
     let vhost = session.vhost()?;
     let management = session.management()?;
-    let mut topology = management.topology(vhost).await?;
+    let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+    let mut topology = management.topology(vhost, &facts).await?;
     let mut unread = Vec::new();
     match management.policies(vhost).await {
         Ok(policies) => topology.policies = policies,

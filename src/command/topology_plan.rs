@@ -25,7 +25,7 @@ pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan
     let read = async {
         let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
         let vhost = session.vhost()?.clone();
-        let there = there(topology, &management, &vhost).await?;
+        let there = there(topology, &management, &vhost, &facts).await?;
         Ok((plan(vhost, topology, &there, &facts), facts))
     };
     let (plan, facts) = read.await.map_err(|error: Error| {
@@ -43,8 +43,9 @@ pub(super) async fn there(
     wanted: &Topology,
     management: &Management,
     vhost: &VhostName,
+    facts: &BrokerFacts,
 ) -> Result<Topology> {
-    let mut there = management.topology(vhost).await?;
+    let mut there = management.topology(vhost, facts).await?;
     if !wanted.policies.is_empty() {
         there.policies = management.policies(vhost).await?;
     }

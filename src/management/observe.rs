@@ -35,16 +35,16 @@ pub struct ObservedQueue {
 
 impl Management {
     /// Every exchange, queue and binding of a vhost. A queue's dead-lettering and
-    /// TTL are the effective ones: its argument, else the policy.
+    /// TTL are the effective ones: its argument, else the policy. The broker's
+    /// version in `facts` decides on limits that it does not tell itself.
     ///
     /// # Errors
     /// When the vhost cannot be read.
-    pub async fn topology(&self, vhost: &VhostName) -> Result<Topology> {
+    pub async fn topology(&self, vhost: &VhostName, facts: &BrokerFacts) -> Result<Topology> {
         let doing = format!("read the topology of vhost '{vhost}'");
         let vhost = vhost.as_str();
         let exchanges: Vec<WireExchange> = self.get(&["exchanges", vhost], &doing).await?;
         let queues: Vec<WireQueue> = self.get(&["queues", vhost], &doing).await?;
-        let facts = BrokerFacts::new("RabbitMQ", self.version().await?);
         let bindings: Vec<WireBinding> = self.get(&["bindings", vhost], &doing).await?;
         let mut topology = Topology::default();
         for exchange in exchanges {
@@ -59,9 +59,7 @@ impl Management {
         // An exclusive queue belongs to a connection and goes with it.
         for queue in queues.into_iter().filter(|queue| !queue.exclusive) {
             let name = QueueName::new(queue.name.clone())?;
-            topology
-                .queues
-                .insert(name, observed_queue(&queue, &facts)?);
+            topology.queues.insert(name, observed_queue(&queue, facts)?);
         }
         for binding in bindings {
             let binding = observed_binding(binding)?;
@@ -175,12 +173,6 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
             .min()
             .and_then(|number| u64::try_from(number).ok())
     };
-    let overflow = text("x-overflow", "overflow").and_then(|word| {
-        Overflow::ALL
-            .iter()
-            .find(|(known, _)| *known == word)
-            .map(|(_, overflow)| *overflow)
-    });
     Ok(Queue {
         kind: Some(kind_of(wire)),
         delivery_limit: match effective_limit(wire, facts) {
@@ -191,7 +183,9 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
         },
         max_length: smaller("x-max-length", "max-length"),
         max_length_bytes: smaller("x-max-length-bytes", "max-length-bytes"),
-        overflow,
+        overflow: text("x-overflow", "overflow")
+            .as_deref()
+            .and_then(Overflow::from_name),
         durable: wire.durable,
         auto_delete: wire.auto_delete,
         dead_lettering,

@@ -72,11 +72,7 @@ fn dead_lettering(definition: &FieldTable) -> Option<DeadLettering> {
 }
 
 fn overflow(definition: &FieldTable) -> Option<Overflow> {
-    let word = definition.get("overflow")?.as_text()?;
-    Overflow::ALL
-        .iter()
-        .find(|(known, _)| *known == word)
-        .map(|(_, overflow)| *overflow)
+    Overflow::from_name(definition.get("overflow")?.as_text()?)
 }
 
 fn smaller<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

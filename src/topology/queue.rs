@@ -90,6 +90,15 @@ impl Overflow {
         ("reject-publish-dlx", Self::RejectPublishDlx),
     ];
 
+    /// The value that the broker has this word for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, overflow)| *overflow)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::DropHead => "drop-head",

@@ -37,14 +37,7 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, pl
                 .help("use another name; bindings may name amq.topic and the like without declaring them"),
             );
         } else if topology.exchanges.insert(name.clone(), exchange).is_some() {
-            reader.report(
-                Diagnostic::new(
-                    "MQ109",
-                    key.place.clone(),
-                    format!("exchange '{name}' is declared in two files"),
-                )
-                .help("keep one of the two"),
-            );
+            reader.declared_twice(key, &format!("exchange '{name}'"));
         }
     }
 }

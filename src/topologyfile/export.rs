@@ -166,10 +166,7 @@ fn typed(json: &mut Map<String, Json>, arguments: &mut FieldTable) {
     };
     let overflow = |value: &FieldValue| {
         let word = value.as_text()?;
-        Overflow::ALL
-            .iter()
-            .any(|(known, _)| *known == word)
-            .then(|| json!(word))
+        Overflow::from_name(word).map(|_| json!(word))
     };
     let yes = |value: &FieldValue| (*value == FieldValue::Bool(true)).then(|| json!(true));
     let values = [

@@ -35,6 +35,18 @@ impl Reader {
         self.diagnostics.push(diagnostic);
     }
 
+    /// Within one file a key that comes twice is an error of YAML already.
+    pub(super) fn declared_twice(&mut self, key: &Key, what: &str) {
+        self.report(
+            Diagnostic::new(
+                "MQ109",
+                key.place.clone(),
+                format!("{what} is declared in two files"),
+            )
+            .help("keep one of the two"),
+        );
+    }
+
     pub(super) fn is_clean(&self) -> bool {
         self.diagnostics.is_empty()
     }

@@ -68,14 +68,7 @@ pub(super) fn read(
             continue;
         };
         if topology.policies.insert((kind, name), policy).is_some() {
-            reader.report(
-                Diagnostic::new(
-                    "MQ109",
-                    key.place.clone(),
-                    format!("{what} is declared in two files"),
-                )
-                .help("keep one of the two"),
-            );
+            reader.declared_twice(key, &what);
         }
     }
 }

@@ -93,14 +93,7 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, pl
         }
         places.declared(&name, key.place.clone());
         if topology.queues.insert(name.clone(), queue).is_some() {
-            reader.report(
-                Diagnostic::new(
-                    "MQ109",
-                    key.place.clone(),
-                    format!("{what} is declared in two files"),
-                )
-                .help("keep one of the two"),
-            );
+            reader.declared_twice(key, &what);
         }
     }
 }

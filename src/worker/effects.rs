@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::{Exec, Job};
 use crate::message::{Parking, park, retry_copy};
-use crate::retry::{Outcome, Strategy};
+use crate::retry::Outcome;
 use crate::topology::RoutingKey;
 use crate::worker::drive::{Handling, Session, later};
 use crate::worker::machine::{Effect, Event, StopReason};
@@ -152,15 +152,8 @@ impl Session<'_> {
     }
 
     fn retry_left(&mut self) {
-        let through_broker = self
-            .wanted
-            .path
-            .as_ref()
-            .is_some_and(|path| path.strategy == Strategy::Dlx);
-        if through_broker {
-            self.retries_out += 1;
-            self.last_retry = Instant::now();
-        }
+        self.retries_out += 1;
+        self.last_retry = Instant::now();
     }
 
     /// A nack into a wait queue that is gone deletes the message, and nobody says so.

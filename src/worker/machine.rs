@@ -31,7 +31,7 @@ pub struct Limits {
 pub enum StopReason {
     /// SIGTERM or SIGINT.
     Signal,
-    /// `--max-messages` were settled.
+    /// `--max-messages` were taken.
     MaxMessages,
     /// The queue and its retries are drained.
     Empty,
