@@ -10,7 +10,7 @@ use std::fmt;
 pub struct BrokerFacts {
     product: String,
     version: String,
-    numbers: (u32, u32),
+    numbers: (u32, u32, u32),
 }
 
 impl BrokerFacts {
@@ -22,7 +22,8 @@ impl BrokerFacts {
         let mut parts = version
             .split(|c: char| !c.is_ascii_digit())
             .map(|part| part.parse().unwrap_or(0));
-        let numbers = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        let mut next = || parts.next().unwrap_or(0);
+        let numbers = (next(), next(), next());
         Self {
             product: product.into(),
             version,
@@ -42,20 +43,20 @@ impl BrokerFacts {
     /// loses the message at its first return (measured on 3.10.8).
     #[must_use]
     pub fn unlimited_delivery_limit(&self) -> Option<i64> {
-        (self.numbers >= (4, 0)).then_some(-1)
+        (self.numbers >= (4, 0, 0)).then_some(-1)
     }
 
     /// The limit of a quorum queue for which nobody set one: 20 since 4.0.
     #[must_use]
     pub fn default_delivery_limit(&self) -> Option<u32> {
-        (self.numbers >= (4, 0)).then_some(20)
+        (self.numbers >= (4, 0, 0)).then_some(20)
     }
 
     /// Whether a nack with requeue raises the count that a quorum queue
     /// compares with its delivery limit. Not any more since 4.3.
     #[must_use]
     pub fn requeue_counts(&self) -> bool {
-        self.numbers < (4, 3)
+        self.numbers < (4, 3, 0)
     }
 
     /// Whether a client's own malformed `x-death` makes the queue lose the
@@ -64,7 +65,7 @@ impl BrokerFacts {
     /// `x-death` (4.0) and fixed in 3.13 with message containers.
     #[must_use]
     pub fn malformed_x_death_is_fatal(&self) -> bool {
-        self.numbers < (3, 13)
+        self.numbers < (3, 13, 0)
     }
 
     /// Whether a message with a death of its work queue that was no rejection
@@ -73,7 +74,60 @@ impl BrokerFacts {
     /// and the broker's cycle detection goes by it (measured on 3.10.8).
     #[must_use]
     pub fn older_deaths_are_fatal(&self) -> bool {
-        self.numbers < (3, 13)
+        self.numbers < (3, 13, 0)
+    }
+
+    /// The newest version that was measured: for writing down what a file asks
+    /// for, where every value needs a word.
+    #[must_use]
+    pub fn newest_measured() -> Self {
+        Self::new("RabbitMQ", "4.3.6")
+    }
+
+    /// Whether quorum queues hold returned messages back by
+    /// `x-delayed-retry-*`. Older ones store the arguments and do nothing
+    /// (measured on 3.10.8 and 4.0.5).
+    #[must_use]
+    pub fn delays_retries(&self) -> bool {
+        self.numbers >= (4, 3, 0)
+    }
+
+    /// Whether policies may set `delayed-retry-*` too (release notes of 4.3.1).
+    #[must_use]
+    pub fn delays_retries_by_policy(&self) -> bool {
+        self.numbers >= (4, 3, 1)
+    }
+
+    /// Whether a queue or policy can set its consumer timeout (release notes of 3.12.0).
+    #[must_use]
+    pub fn has_consumer_timeout_per_queue(&self) -> bool {
+        self.numbers >= (3, 12, 0)
+    }
+
+    /// Whether only quorum queues have a consumer timeout; the others then
+    /// refuse the argument (measured on 4.3.6).
+    #[must_use]
+    pub fn consumer_timeout_is_for_quorum_queues_only(&self) -> bool {
+        self.numbers >= (4, 3, 0)
+    }
+
+    /// Whether `x-dead-letter-strategy` is known (release notes of 3.10.0).
+    #[must_use]
+    pub fn dead_letters_at_least_once(&self) -> bool {
+        self.numbers >= (3, 10, 0)
+    }
+
+    /// Whether a policy can be for one queue type only (release notes of 3.12.0).
+    #[must_use]
+    pub fn has_policies_by_queue_type(&self) -> bool {
+        self.numbers >= (3, 12, 0)
+    }
+
+    /// Whether streams filter by `x-stream-filter-size-bytes` (release notes of
+    /// 3.13.0); 3.10.8 stores it and does nothing.
+    #[must_use]
+    pub fn filters_streams(&self) -> bool {
+        self.numbers >= (3, 13, 0)
     }
 }
 
@@ -104,5 +158,24 @@ mod tests {
             assert_eq!(facts.requeue_counts(), requeue_counts, "{version}");
             assert_eq!(facts.malformed_x_death_is_fatal(), fatal, "{version}");
         }
+    }
+
+    #[test]
+    fn knows_when_a_setting_came() {
+        for (version, timeout, delays, by_policy) in [
+            ("3.10.8", false, false, false),
+            ("3.12.0", true, false, false),
+            ("4.0.5", true, false, false),
+            ("4.3.0", true, true, false),
+            ("4.3.1", true, true, true),
+            ("4.10.0", true, true, true),
+            ("unknown", false, false, false),
+        ] {
+            let facts = BrokerFacts::new("RabbitMQ", version);
+            assert_eq!(facts.has_consumer_timeout_per_queue(), timeout, "{version}");
+            assert_eq!(facts.delays_retries(), delays, "{version}");
+            assert_eq!(facts.delays_retries_by_policy(), by_policy, "{version}");
+        }
+        assert!(BrokerFacts::newest_measured().delays_retries_by_policy());
     }
 }

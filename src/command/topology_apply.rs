@@ -25,7 +25,7 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     let topology = topology_files::load_named(&args.files)?;
     session.prefer_vhost(topology.vhost.as_ref());
     if args.create_vhost {
-        create_vhost(args.wait, &session).await?;
+        create_vhost(args.wait, &topology, &session).await?;
     }
     if let Some(limit) = args.wait {
         wait::for_amqp_within(limit, &session).await?;
@@ -37,6 +37,10 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     let mut connection = session.connect(NAME, Frames::Large).await?;
     let facts = connection.facts().clone();
+    if let Some(refusal) = topology_plan::refusal(&topology, &facts) {
+        connection.close().await;
+        return Err(refusal.into());
+    }
     // Without the management API the broker's own comparison has to do.
     let cluster = connection.cluster().map(str::to_owned);
     let planned = match planned(&topology, &session, &facts, cluster.as_deref()).await {
@@ -109,11 +113,19 @@ async fn may_set_policies(plan: &Plan, session: &Session) -> Result<()> {
 }
 
 /// Makes the vhost and lets the user work in it; both change nothing if done already.
-async fn create_vhost(patience: Option<Duration>, session: &Session) -> Result<()> {
+async fn create_vhost(
+    patience: Option<Duration>,
+    topology: &Topology,
+    session: &Session,
+) -> Result<()> {
     if let Some(limit) = patience {
         wait::for_management_within(limit, session).await?;
     }
     let management = session.management()?;
+    let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+    if let Some(refusal) = topology_plan::refusal(topology, &facts) {
+        return Err(refusal);
+    }
     let vhost = session.vhost()?;
     management.create_vhost(vhost).await?;
     management.grant_if_none(vhost, session.user()?).await

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::management::Management;
 use crate::output::{plan_json, plan_text};
-use crate::plan::{Plan, Verb, plan};
+use crate::plan::{Plan, Unsupported, Verb, plan, unsupported};
 use crate::topology::{Topology, VhostName};
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
@@ -24,17 +24,46 @@ pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan
     let management = session.management()?;
     let read = async {
         let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+        if let Some(refusal) = refusal(topology, &facts) {
+            return Ok(Err(refusal));
+        }
         let vhost = session.vhost()?.clone();
         let there = there(topology, &management, &vhost, &facts).await?;
-        Ok((plan(vhost, topology, &there, &facts), facts))
+        Ok(Ok((plan(vhost, topology, &there, &facts), facts)))
     };
-    let (plan, facts) = read.await.map_err(|error: Error| {
+    let read: Result<Result<(Plan, BrokerFacts)>> = read.await;
+    let (plan, facts) = read.map_err(|error: Error| {
         let hint = error.way_out().unwrap_or_default().to_owned();
         error.hint(format!(
             "{hint}\na plan is read through the management API; `mq topology apply` works without it"
         ))
-    })?;
+    })??;
     Ok((plan, format!("{facts} at {}", management.endpoint())))
+}
+
+/// What this version of the broker would refuse or silently leave out is
+/// refused as a whole, before anything is changed.
+pub(super) fn refusal(topology: &Topology, facts: &BrokerFacts) -> Option<Error> {
+    let lacking = unsupported(topology, facts);
+    if lacking.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = lacking.iter().map(Unsupported::to_string).collect();
+    let mut ways_out: Vec<String> = Vec::new();
+    for one in &lacking {
+        let way_out = format!("{}: {}", one.what, one.way_out);
+        if !ways_out.contains(&way_out) {
+            ways_out.push(way_out);
+        }
+    }
+    let error = Error::new(
+        ErrorKind::Blocked,
+        format!(
+            "nothing was changed, because {facts} does not do what the file asks for:\n{}",
+            lines.join("\n")
+        ),
+    );
+    Some(error.hint(ways_out.join("\n")))
 }
 
 /// What the broker has, as far as the file is about it: policies may be read by

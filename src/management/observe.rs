@@ -10,8 +10,9 @@ use crate::field::{FieldTable, table_from_json};
 use crate::management::Management;
 use crate::management::wire::{WireBinding, WireExchange, WireQueue};
 use crate::topology::{
-    Binding, DeadLetterKey, DeadLettering, DeliveryLimit, Destination, Exchange, ExchangeName,
-    ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey, Topology, VhostName,
+    Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DeliveryLimit, Destination,
+    Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey,
+    Topology, VhostName,
 };
 
 /// One queue as it is now.
@@ -189,6 +190,9 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
         durable: wire.durable,
         auto_delete: wire.auto_delete,
         dead_lettering,
+        dead_letter_strategy: text("x-dead-letter-strategy", "dead-letter-strategy")
+            .as_deref()
+            .and_then(DeadLetterStrategy::from_name),
         message_ttl: smaller("x-message-ttl", "message-ttl").map(Duration::from_millis),
         arguments: table_from_json(arguments),
         ..Queue::default()

@@ -126,22 +126,6 @@ mod tests {
         crate::topologyfile::parse(&[source], &|_| None).expect("topology")
     }
 
-    /// What a broker like `facts` would show after `wanted` was applied to it.
-    fn applied(wanted: &Topology, facts: &BrokerFacts) -> Topology {
-        let mut there = wanted.clone();
-        for (name, queue) in &mut there.queues {
-            queue.arguments = wanted
-                .queues
-                .get(name)
-                .map(|queue| queue.declared_arguments(facts))
-                .unwrap_or_default();
-        }
-        for exchange in there.exchanges.values_mut() {
-            exchange.arguments = exchange.declared_arguments();
-        }
-        there
-    }
-
     const WANTED: &str = "
 exchanges:
   e: { type: topic, alternate: f }
@@ -160,7 +144,7 @@ bindings: [ { source: e, destination: f, destination_type: exchange, key: '#' } 
             let facts = BrokerFacts::new("RabbitMQ", version);
             let fresh = plan(vhost(), &wanted, &Topology::default(), &facts);
             assert_eq!(fresh.count(|verb| *verb == Verb::Create), 6);
-            let again = plan(vhost(), &wanted, &applied(&wanted, &facts), &facts);
+            let again = plan(vhost(), &wanted, &wanted.as_declared(&facts), &facts);
             assert!(again.is_empty(), "{version}: {again:?}");
         }
     }
@@ -169,12 +153,10 @@ bindings: [ { source: e, destination: f, destination_type: exchange, key: '#' } 
     fn every_difference_of_an_object_is_named() {
         let wanted = topology(WANTED);
         let facts = BrokerFacts::new("RabbitMQ", "4.0.5");
-        let there = applied(
-            &topology(
+        let there = topology(
                 "queues: { work: { type: classic, durable: false, message_ttl: 6s }, plain: { max_length: 7, arguments: { x-anything: 2 } } }",
-            ),
-            &facts,
-        );
+        )
+        .as_declared(&facts);
         let plan = plan(VhostName::new("/").expect("vhost"), &wanted, &there, &facts);
         let differing = |name: &str| -> Vec<String> {
             plan.steps

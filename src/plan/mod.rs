@@ -6,6 +6,7 @@ mod destroy;
 mod difference;
 mod order;
 mod report;
+mod support;
 
 pub use compute::{Plan, Planned, Verb, plan};
 pub use conflict::Conflict;
@@ -13,3 +14,4 @@ pub use destroy::{DestroyReport, Gone, Objection, QueueUse, exchanges_last_first
 pub use difference::Difference;
 pub use order::{Object, Step, steps};
 pub use report::{ApplyReport, Done, Line, ReadBack};
+pub use support::{Unsupported, unsupported};

@@ -14,7 +14,7 @@ pub enum Step {
     /// Declare an exchange.
     Exchange(ExchangeName, Exchange),
     /// Declare a queue.
-    Queue(QueueName, Queue),
+    Queue(QueueName, Box<Queue>),
     /// Bind.
     Binding(Binding),
     /// Set a policy, through the management API.
@@ -109,7 +109,7 @@ pub fn steps(topology: &Topology) -> Vec<Step> {
         topology
             .queues
             .iter()
-            .map(|(name, queue)| Step::Queue(name.clone(), queue.clone())),
+            .map(|(name, queue)| Step::Queue(name.clone(), Box::new(queue.clone()))),
     );
     let dead_letter_exchanges: BTreeSet<ExchangeName> = topology
         .queues

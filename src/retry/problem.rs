@@ -96,7 +96,7 @@ impl fmt::Display for PathProblem {
             ),
             Self::DiesOtherwise(queue, death) => write!(
                 f,
-                "queue '{queue}' has {death}: a message that leaves it that way goes into the wait queue, and the broker drops it without a trace when it comes back"
+                "queue '{queue}' has {death}: a message that leaves it that way goes into the wait queue, and when it comes back the broker drops it without a trace (a wait queue with at-least-once keeps it for ever, unseen)"
             ),
             Self::NotParkable(exchange, queue) => write!(
                 f,

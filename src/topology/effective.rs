@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::{
-    DeadLetterKey, DeadLettering, DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue,
-    QueueName, RoutingKey, Topology,
+    DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
+    DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName, RoutingKey,
+    Topology,
 };
 
 impl Topology {
@@ -17,11 +18,14 @@ impl Topology {
         let mut queue = self.queues.get(name)?.clone();
         let user = self.policy_of(PolicyKind::User, name, &queue);
         let operator = self.policy_of(PolicyKind::Operator, name, &queue);
-        if let (None, Some(policy)) = (&queue.dead_lettering, user) {
-            queue.dead_lettering = dead_lettering(&policy.definition);
-        }
-        if let (None, Some(policy)) = (queue.overflow, user) {
-            queue.overflow = overflow(&policy.definition);
+        if let Some(policy) = user {
+            let policy = &policy.definition;
+            queue.dead_lettering = dead_lettering(queue.dead_lettering, policy);
+            queue.overflow = queue.overflow.or_else(|| overflow(policy));
+            queue.dead_letter_strategy = queue
+                .dead_letter_strategy
+                .or_else(|| DeadLetterStrategy::from_name(text(policy, "dead-letter-strategy")?));
+            queue.delayed_retry = queue.delayed_retry.or_else(|| delayed_retry(policy));
         }
         for policy in [user, operator].into_iter().flatten() {
             let number = |name: &str| policy.definition.get(name).and_then(FieldValue::as_integer);
@@ -61,18 +65,40 @@ impl Topology {
     }
 }
 
-fn dead_lettering(definition: &FieldTable) -> Option<DeadLettering> {
-    let text = |name: &str| definition.get(name).and_then(FieldValue::as_text);
-    let exchange = ExchangeName::new(text("dead-letter-exchange")?).ok()?;
-    let key = match text("dead-letter-routing-key") {
-        None => DeadLetterKey::Kept,
-        Some(key) => DeadLetterKey::Replaced(RoutingKey::new(key).ok()?),
+/// Exchange and key are looked for one by one, first in the arguments.
+fn dead_lettering(own: Option<DeadLettering>, policy: &FieldTable) -> Option<DeadLettering> {
+    let by_policy = || {
+        let exchange = ExchangeName::new(text(policy, "dead-letter-exchange")?).ok()?;
+        let key = DeadLetterKey::Kept;
+        Some(DeadLettering { exchange, key })
     };
-    Some(DeadLettering { exchange, key })
+    let mut found = own.or_else(by_policy)?;
+    if found.key == DeadLetterKey::Kept
+        && let Some(key) = text(policy, "dead-letter-routing-key")
+    {
+        found.key = DeadLetterKey::Replaced(RoutingKey::new(key).ok()?);
+    }
+    Some(found)
 }
 
-fn overflow(definition: &FieldTable) -> Option<Overflow> {
-    Overflow::from_name(definition.get("overflow")?.as_text()?)
+fn delayed_retry(policy: &FieldTable) -> Option<DelayedRetry> {
+    let duration = |setting: &str| {
+        let milliseconds = policy.get(setting)?.as_integer()?;
+        u64::try_from(milliseconds).ok().map(Duration::from_millis)
+    };
+    Some(DelayedRetry {
+        kind: DelayedRetryType::from_name(text(policy, "delayed-retry-type")?)?,
+        min: duration("delayed-retry-min")?,
+        max: duration("delayed-retry-max"),
+    })
+}
+
+fn overflow(policy: &FieldTable) -> Option<Overflow> {
+    Overflow::from_name(text(policy, "overflow")?)
+}
+
+fn text<'p>(policy: &'p FieldTable, setting: &str) -> Option<&'p str> {
+    policy.get(setting)?.as_text()
 }
 
 fn smaller<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -118,6 +144,32 @@ operator_policies:
 
         let own = effective("dead_letter: { exchange: a, key: own }", policies);
         assert_eq!(own.dead_lettering.expect("own").exchange.as_str(), "a");
+
+        // The broker looks for each setting by itself.
+        let mixed = effective("dead_letter: { exchange: a }", policies);
+        let dead_lettering = mixed.dead_lettering.expect("mixed");
+        assert_eq!(dead_lettering.exchange.as_str(), "a");
+        assert_eq!(
+            dead_lettering.key,
+            DeadLetterKey::Replaced(RoutingKey::new("k").expect("key"))
+        );
+    }
+
+    #[test]
+    fn delayed_retries_and_the_dead_letter_strategy_can_come_from_a_policy() {
+        let queue = effective(
+            "type: quorum, overflow: reject-publish",
+            "policies: { p: { pattern: q, definition: { delayed-retry-type: all, delayed-retry-min: 100, dead-letter-strategy: at-least-once } } }\n",
+        );
+        let delayed = queue.delayed_retry.expect("delayed");
+        assert_eq!(
+            (delayed.min, delayed.max),
+            (Duration::from_millis(100), None)
+        );
+        assert_eq!(
+            queue.dead_letter_strategy,
+            Some(DeadLetterStrategy::AtLeastOnce)
+        );
     }
 
     #[test]

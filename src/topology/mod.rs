@@ -4,8 +4,10 @@
 //! broker, and nothing here talks to one.
 
 mod binding;
+mod dead_lettering;
 mod effective;
 mod exchange;
+mod max_age;
 mod name;
 mod policy;
 mod prefix;
@@ -14,11 +16,17 @@ mod retry_policy;
 
 use std::collections::BTreeMap;
 
+use crate::broker::BrokerFacts;
+
 pub use binding::{Binding, Destination};
+pub use dead_lettering::{
+    DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
+};
 pub use exchange::{Exchange, ExchangeType};
+pub use max_age::MaxAge;
 pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, VhostName};
 pub use policy::{ApplyTo, Policy, PolicyKind};
-pub use queue::{DeadLetterKey, DeadLettering, DeliveryLimit, Overflow, Queue, QueueType};
+pub use queue::{DeliveryLimit, LeaderLocator, Overflow, Queue, QueueType};
 pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 
 /// Exchanges, queues and bindings of one vhost.
@@ -47,5 +55,19 @@ impl Topology {
             .get(name)
             .cloned()
             .or_else(|| Exchange::predeclared(name))
+    }
+
+    /// The same with raw arguments only, as a broker like `facts` shows it once
+    /// it was applied there.
+    #[must_use]
+    pub fn as_declared(&self, facts: &BrokerFacts) -> Self {
+        let mut there = self.clone();
+        for queue in there.queues.values_mut() {
+            queue.arguments = queue.declared_arguments(facts);
+        }
+        for exchange in there.exchanges.values_mut() {
+            exchange.arguments = exchange.declared_arguments();
+        }
+        there
     }
 }

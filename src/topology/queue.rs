@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::broker::BrokerFacts;
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::{ExchangeName, RetryPolicy, RoutingKey};
+use crate::topology::{
+    DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, MaxAge, RetryPolicy,
+};
 
 /// The `x-queue-type` of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,24 +44,6 @@ impl fmt::Display for QueueType {
             Self::Other(name) => name,
         })
     }
-}
-
-/// The key a dead-lettered message is published with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeadLetterKey {
-    /// The keys it came with.
-    Kept,
-    /// This one (`x-dead-letter-routing-key`).
-    Replaced(RoutingKey),
-}
-
-/// Where a queue's dead letters go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLettering {
-    /// The dead-letter exchange.
-    pub exchange: ExchangeName,
-    /// With which key.
-    pub key: DeadLetterKey,
 }
 
 /// How often a quorum queue hands a message out again before it drops it.
@@ -108,6 +92,30 @@ impl Overflow {
     }
 }
 
+/// Where the leader of a replicated queue starts (`x-queue-leader-locator`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderLocator {
+    /// On the node the declaring client is connected to.
+    ClientLocal,
+    /// Where few leaders are.
+    Balanced,
+}
+
+impl LeaderLocator {
+    /// Every value, in the broker's words.
+    pub const ALL: [(&'static str, Self); 2] = [
+        ("client-local", Self::ClientLocal),
+        ("balanced", Self::Balanced),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ClientLocal => "client-local",
+            Self::Balanced => "balanced",
+        }
+    }
+}
+
 /// One queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
@@ -119,6 +127,8 @@ pub struct Queue {
     pub auto_delete: bool,
     /// Where its dead letters go; `None`: they are dropped.
     pub dead_lettering: Option<DeadLettering>,
+    /// How safely they go there; `None`: at most once.
+    pub dead_letter_strategy: Option<DeadLetterStrategy>,
     /// `None` leaves it to the broker: none on 3.x, 20 on 4.x.
     pub delivery_limit: Option<DeliveryLimit>,
     /// Messages older than this are dead-lettered as `expired`.
@@ -135,10 +145,26 @@ pub struct Queue {
     pub single_active_consumer: bool,
     /// Highest priority of a classic queue, 1 to 255.
     pub max_priority: Option<u8>,
+    /// How long returned messages are held back (quorum, 4.3).
+    pub delayed_retry: Option<DelayedRetry>,
+    /// How long a consumer may hold a message unsettled.
+    pub consumer_timeout: Option<Duration>,
+    /// Where its leader starts.
+    pub leader_locator: Option<LeaderLocator>,
+    /// On how many nodes a quorum queue or stream starts.
+    pub initial_cluster_size: Option<u32>,
+    /// How old the segments of a stream become.
+    pub max_age: Option<MaxAge>,
+    /// Bytes of one segment file of a stream.
+    pub max_segment_size: Option<u64>,
+    /// Bytes of the filter of each chunk of a stream, 16 to 255 (since 3.13).
+    pub filter_size: Option<u8>,
     /// Further `x-` arguments.
     pub arguments: FieldTable,
     /// How `mq consume` retries messages of this queue; not sent to the broker.
     pub retry: Option<RetryPolicy>,
+    /// What people should know; not sent to the broker.
+    pub description: Option<String>,
 }
 
 impl Default for Queue {
@@ -148,6 +174,7 @@ impl Default for Queue {
             durable: true,
             auto_delete: false,
             dead_lettering: None,
+            dead_letter_strategy: None,
             delivery_limit: None,
             message_ttl: None,
             expires: None,
@@ -156,8 +183,16 @@ impl Default for Queue {
             overflow: None,
             single_active_consumer: false,
             max_priority: None,
+            delayed_retry: None,
+            consumer_timeout: None,
+            leader_locator: None,
+            initial_cluster_size: None,
+            max_age: None,
+            max_segment_size: None,
+            filter_size: None,
             arguments: FieldTable::new(),
             retry: None,
+            description: None,
         }
     }
 }
@@ -189,6 +224,11 @@ impl Queue {
             }
         }
         set(
+            "x-dead-letter-strategy",
+            self.dead_letter_strategy
+                .and_then(|strategy| text(&strategy.to_string())),
+        );
+        set(
             "x-delivery-limit",
             self.delivery_limit.and_then(|limit| match limit {
                 DeliveryLimit::Unlimited => facts.unlimited_delivery_limit().map(FieldValue::I64),
@@ -207,6 +247,42 @@ impl Queue {
             "x-max-priority",
             self.max_priority
                 .map(|priority| FieldValue::I64(priority.into())),
+        );
+        if let Some(delayed) = &self.delayed_retry {
+            set("x-delayed-retry-type", text(&delayed.kind.to_string()));
+            set("x-delayed-retry-min", Some(milliseconds(delayed.min)));
+            set("x-delayed-retry-max", delayed.max.map(milliseconds));
+        }
+        set(
+            "x-consumer-timeout",
+            self.consumer_timeout.map(milliseconds),
+        );
+        set(
+            "x-queue-leader-locator",
+            self.leader_locator.and_then(|locator| text(locator.name())),
+        );
+        // The same setting has two names.
+        let cluster_size = if self.kind == Some(QueueType::Stream) {
+            "x-initial-cluster-size"
+        } else {
+            "x-quorum-initial-group-size"
+        };
+        set(
+            cluster_size,
+            self.initial_cluster_size
+                .map(|size| FieldValue::I64(size.into())),
+        );
+        set(
+            "x-max-age",
+            self.max_age.and_then(|age| text(&age.to_string())),
+        );
+        set(
+            "x-stream-max-segment-size-bytes",
+            self.max_segment_size.map(integer),
+        );
+        set(
+            "x-stream-filter-size-bytes",
+            self.filter_size.map(|size| FieldValue::I64(size.into())),
         );
         arguments
     }

@@ -2,7 +2,9 @@
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::retry;
-use crate::topology::{ExchangeName, ExchangeType, QueueName, Topology};
+use crate::topology::{
+    DeadLetterStrategy, ExchangeName, ExchangeType, Overflow, QueueName, QueueType, Topology,
+};
 use crate::topologyfile::fields::{Reader, closest};
 
 /// Where the file mentions names, remembered while it is read.
@@ -78,7 +80,43 @@ pub(super) fn references(topology: &Topology, places: &Places, reader: &mut Read
         }
     }
     if reader.is_clean() {
+        at_least_once(topology, places, reader);
         retry_policies(topology, places, reader);
+    }
+}
+
+/// At-least-once dead-lettering has conditions; where they are not met the
+/// broker falls back to at-most-once and tells its log only. A queue that has
+/// no dead-letter exchange has no dead letters to lose on the way.
+fn at_least_once(topology: &Topology, places: &Places, reader: &mut Reader) {
+    for (name, place) in &places.declared {
+        let Some(queue) = topology.effective_queue(name) else {
+            continue;
+        };
+        if queue.dead_letter_strategy != Some(DeadLetterStrategy::AtLeastOnce)
+            || queue.dead_lettering.is_none()
+        {
+            continue;
+        }
+        let (lacks, help) = if queue.kind != Some(QueueType::Quorum) {
+            ("`type: quorum`", "write `type: quorum`")
+        } else if queue.overflow != Some(Overflow::RejectPublish) {
+            (
+                "`overflow: reject-publish`",
+                "add `overflow: reject-publish`",
+            )
+        } else {
+            continue;
+        };
+        reader.report(
+            Diagnostic::new(
+                "MQ113",
+                place.clone(),
+                format!("queue '{name}' asks for at-least-once dead-lettering without {lacks}"),
+            )
+            .label("the broker would dead-letter at most once, and not say so")
+            .help(format!("{help}, or leave the strategy out")),
+        );
     }
 }
 

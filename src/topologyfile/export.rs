@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::field::{FieldTable, FieldValue, table_to_json};
 use crate::topology::{
-    ApplyTo, Binding, Destination, Exchange, Overflow, Policy, PolicyKind, Queue, QueueName,
-    Topology,
+    ApplyTo, Binding, DeadLetterStrategy, DelayedRetryType, Destination, Exchange, LeaderLocator,
+    MaxAge, Overflow, Policy, PolicyKind, Queue, QueueName, QueueType, Topology,
 };
 
 /// A file, and what of the broker it cannot say.
@@ -120,10 +120,19 @@ fn queue_json(
         .map(queue_binding)
         .collect();
     insert(&mut json, "bind", Json::Array(bind));
-    typed(&mut json, &mut arguments);
+    // What a type takes and ignores would be a mistake in a file.
+    let kind = json.get("type").and_then(Json::as_str);
+    let kind = kind.map(QueueType::from_name);
+    let overflow = topology.effective_queue(name).and_then(|q| q.overflow);
+    let (mut sayable, unsayable): (FieldTable, FieldTable) = arguments
+        .into_iter()
+        .partition(|(argument, value)| is_in_force(kind.as_ref(), overflow, argument, value));
+    typed(&mut json, &mut sayable);
+    let mut arguments = sayable;
+    arguments.extend(unsayable);
     // What is left under a name that has a typed key has a value the key cannot say.
     arguments.retain(|argument, value| {
-        let unsaid = super::queues::typed_key(argument).is_some();
+        let unsaid = super::queue_fields::typed_key(argument).is_some();
         if unsaid {
             left_out.push(format!(
                 "queue '{name}': {argument} is {}, which the file format cannot say",
@@ -136,6 +145,25 @@ fn queue_json(
     Json::Object(json)
 }
 
+/// Whether the broker does what the argument says: not where the type has no
+/// such thing, and not where a condition of it is missing.
+fn is_in_force(
+    kind: Option<&QueueType>,
+    overflow: Option<Overflow>,
+    argument: &str,
+    value: &FieldValue,
+) -> bool {
+    let is_quorum = kind == Some(&QueueType::Quorum);
+    match (argument, value.as_text()) {
+        ("x-overflow", Some("reject-publish-dlx")) => !is_quorum,
+        ("x-dead-letter-strategy", Some("at-least-once")) => {
+            is_quorum && overflow == Some(Overflow::RejectPublish)
+        }
+        _ => super::queue_fields::typed_key(argument)
+            .is_none_or(|key| super::queue_types::takes(kind, key)),
+    }
+}
+
 /// Moves arguments into the keys that are made for them.
 fn typed(json: &mut Map<String, Json>, arguments: &mut FieldTable) {
     if let Some(exchange) = take_text(arguments, "x-dead-letter-exchange") {
@@ -144,7 +172,14 @@ fn typed(json: &mut Map<String, Json>, arguments: &mut FieldTable) {
         if let Some(key) = take_text(arguments, "x-dead-letter-routing-key") {
             dead_letter.insert("key".to_owned(), json!(key));
         }
+        let known = |word: &str| DeadLetterStrategy::from_name(word).is_some();
+        if let Some(strategy) = take_word(arguments, "x-dead-letter-strategy", known) {
+            dead_letter.insert("strategy".to_owned(), strategy);
+        }
         json.insert("dead_letter".to_owned(), Json::Object(dead_letter));
+    }
+    if let Some(delayed) = delayed_retry(arguments) {
+        json.insert("delayed_retry".to_owned(), delayed);
     }
     let limit = take(arguments, "x-delivery-limit", |value| {
         match value.as_integer()? {
@@ -152,22 +187,26 @@ fn typed(json: &mut Map<String, Json>, arguments: &mut FieldTable) {
             limit => u32::try_from(limit).ok().map(|limit| json!(limit)),
         }
     });
-    let duration = |value: &FieldValue| {
-        let milliseconds = u64::try_from(value.as_integer()?).ok()?;
-        let text = humantime::format_duration(Duration::from_millis(milliseconds)).to_string();
-        // Only what reads back as the same number.
-        super::units::duration(&text).ok()?;
-        Some(json!(text))
-    };
     let number = |value: &FieldValue| Some(json!(u64::try_from(value.as_integer()?).ok()?));
     let size = |value: &FieldValue| {
         let bytes = u64::try_from(value.as_integer()?).ok()?;
         Some(json!(format!("{bytes}B")))
     };
-    let overflow = |value: &FieldValue| {
-        let word = value.as_text()?;
-        Overflow::from_name(word).map(|_| json!(word))
+    let small = |range: std::ops::RangeInclusive<i64>| {
+        move |value: &FieldValue| {
+            let number = value.as_integer().filter(|number| range.contains(number))?;
+            Some(json!(number))
+        }
     };
+    let filter = |value: &FieldValue| {
+        let bytes = value.as_integer().filter(|n| (16..=255).contains(n))?;
+        Some(json!(format!("{bytes}B")))
+    };
+    let age = |value: &FieldValue| {
+        let text = value.as_text()?;
+        MaxAge::from_broker(text).map(|_| json!(text))
+    };
+    let locator = |word: &str| LeaderLocator::ALL.iter().any(|(known, _)| *known == word);
     let yes = |value: &FieldValue| (*value == FieldValue::Bool(true)).then(|| json!(true));
     let values = [
         ("delivery_limit", limit),
@@ -178,18 +217,91 @@ fn typed(json: &mut Map<String, Json>, arguments: &mut FieldTable) {
             "max_length_bytes",
             take(arguments, "x-max-length-bytes", size),
         ),
-        ("overflow", take(arguments, "x-overflow", overflow)),
+        (
+            "overflow",
+            take_word(arguments, "x-overflow", |word| {
+                Overflow::from_name(word).is_some()
+            }),
+        ),
         (
             "single_active_consumer",
             take(arguments, "x-single-active-consumer", yes),
         ),
-        ("max_priority", take(arguments, "x-max-priority", number)),
+        (
+            "max_priority",
+            take(arguments, "x-max-priority", small(1..=255)),
+        ),
+        (
+            "consumer_timeout",
+            take(arguments, "x-consumer-timeout", duration),
+        ),
+        (
+            "leader_locator",
+            take_word(arguments, "x-queue-leader-locator", locator),
+        ),
+        (
+            "initial_cluster_size",
+            take(arguments, "x-quorum-initial-group-size", small(1..=1000)),
+        ),
+        (
+            "initial_cluster_size",
+            take(arguments, "x-initial-cluster-size", small(1..=1000)),
+        ),
+        ("max_age", take(arguments, "x-max-age", age)),
+        (
+            "max_segment_size",
+            take(arguments, "x-stream-max-segment-size-bytes", size),
+        ),
+        (
+            "filter_size",
+            take(arguments, "x-stream-filter-size-bytes", filter),
+        ),
     ];
     for (key, value) in values {
         if let Some(value) = value {
             json.insert(key.to_owned(), value);
         }
     }
+}
+
+fn duration(value: &FieldValue) -> Option<Json> {
+    let milliseconds = u64::try_from(value.as_integer()?).ok()?;
+    let text = humantime::format_duration(Duration::from_millis(milliseconds)).to_string();
+    // Only what reads back as the same number.
+    super::units::duration(&text).ok()?;
+    Some(json!(text))
+}
+
+/// All three arguments together, or none: alone they say something else.
+fn delayed_retry(arguments: &mut FieldTable) -> Option<Json> {
+    let word = arguments.get("x-delayed-retry-type")?.as_text()?;
+    let kind = DelayedRetryType::from_name(word)?;
+    let shortest = arguments.get("x-delayed-retry-min")?;
+    let longest = arguments.get("x-delayed-retry-max");
+    let in_order = longest.is_none_or(|longest| longest.as_integer() >= shortest.as_integer());
+    if shortest.as_integer() == Some(0) || !in_order {
+        return None;
+    }
+    let mut json = Map::new();
+    json.insert("type".to_owned(), json!(kind.to_string()));
+    json.insert("min".to_owned(), duration(shortest)?);
+    if let Some(longest) = longest {
+        json.insert("max".to_owned(), duration(longest)?);
+    }
+    arguments.retain(|argument, _| !argument.starts_with("x-delayed-retry-"));
+    Some(Json::Object(json))
+}
+
+/// Takes one of the words out that the file has too.
+fn take_word(
+    arguments: &mut FieldTable,
+    name: &str,
+    is_known: impl Fn(&str) -> bool,
+) -> Option<Json> {
+    take(arguments, name, |value| {
+        let word = value.as_text().filter(|word| is_known(word))?;
+        Some(json!(word))
+    })
 }
 
 /// Takes an argument out if its value can be said.
@@ -251,7 +363,7 @@ mod tests {
     use crate::broker::BrokerFacts;
     use crate::diagnostic::Source;
     use crate::topology::{
-        DeadLetterKey, DeadLettering, DeliveryLimit, ExchangeName, ExchangeType, QueueType,
+        DeadLetterKey, DeadLettering, DelayedRetry, DeliveryLimit, ExchangeName, ExchangeType,
         RoutingKey,
     };
 
@@ -263,18 +375,6 @@ mod tests {
         super::super::parse(std::slice::from_ref(&source), &|_| None).unwrap_or_else(|found| {
             panic!("{}\n{text}", crate::diagnostic::render(&found, &[source]))
         })
-    }
-
-    /// What a broker shows after a topology was applied to it.
-    fn observed(topology: &Topology, facts: &BrokerFacts) -> Topology {
-        let mut there = topology.clone();
-        for (name, queue) in &mut there.queues {
-            queue.arguments = topology.queues[name].declared_arguments(facts);
-        }
-        for exchange in there.exchanges.values_mut() {
-            exchange.arguments = exchange.declared_arguments();
-        }
-        there
     }
 
     fn name() -> impl proptest::strategy::Strategy<Value = String> {
@@ -289,26 +389,74 @@ mod tests {
             proptest::option::of(0_u64..4_000_000_000),
             proptest::option::of(0_u32..1000),
         );
-        (limits, any::<bool>(), any::<bool>(), 0_u8..4).prop_map(
-            |((length, bytes, ttl, limit), durable, sac, kind)| Queue {
-                kind: [
-                    None,
-                    Some(QueueType::Classic),
-                    Some(QueueType::Quorum),
-                    Some(QueueType::Stream),
-                ][usize::from(kind)]
-                .clone(),
+        let waits = (
+            proptest::option::of((1_u64..100_000, proptest::option::of(0_u64..100_000))),
+            proptest::option::of(1_u64..4_000_000_000),
+            proptest::option::of(1_u64..10_000_000),
+            proptest::option::of(1_u32..9),
+            proptest::option::of((1_u64..3_000_000_000, 16_u8..=255)),
+        );
+        (limits, waits, any::<bool>(), any::<bool>(), 0_u8..4).prop_map(
+            |(
+                (length, bytes, ttl, limit),
+                (delayed, timeout, age, size, stream),
                 durable,
-                max_length: length,
-                max_length_bytes: bytes,
-                message_ttl: ttl.map(Duration::from_millis),
-                delivery_limit: limit.map(|limit| match limit {
-                    0..500 => DeliveryLimit::Unlimited,
-                    limit => DeliveryLimit::Finite(limit),
-                }),
-                single_active_consumer: sac,
-                overflow: sac.then_some(Overflow::RejectPublish),
-                ..Queue::default()
+                sac,
+                kind,
+            )| {
+                let anything = Queue {
+                    max_length: length,
+                    max_length_bytes: bytes,
+                    message_ttl: ttl.map(Duration::from_millis),
+                    consumer_timeout: timeout.map(Duration::from_millis),
+                    ..Queue::default()
+                };
+                let overflow = sac.then_some(Overflow::RejectPublish);
+                match kind {
+                    0 => Queue {
+                        durable,
+                        single_active_consumer: sac,
+                        overflow,
+                        ..anything
+                    },
+                    1 => Queue {
+                        kind: Some(QueueType::Classic),
+                        durable,
+                        auto_delete: sac,
+                        max_priority: size.and_then(|size| u8::try_from(size).ok()),
+                        overflow: sac.then_some(Overflow::RejectPublishDlx),
+                        ..anything
+                    },
+                    2 => Queue {
+                        kind: Some(QueueType::Quorum),
+                        delivery_limit: limit.map(|limit| match limit {
+                            0..500 => DeliveryLimit::Unlimited,
+                            limit => DeliveryLimit::Finite(limit),
+                        }),
+                        single_active_consumer: sac,
+                        overflow,
+                        dead_letter_strategy: sac.then_some(DeadLetterStrategy::AtLeastOnce),
+                        delayed_retry: delayed.map(|(min, more)| DelayedRetry {
+                            kind: DelayedRetryType::Failed,
+                            min: Duration::from_millis(min),
+                            max: more.map(|more| Duration::from_millis(min + more)),
+                        }),
+                        leader_locator: sac.then_some(LeaderLocator::Balanced),
+                        initial_cluster_size: size,
+                        ..anything
+                    },
+                    _ => Queue {
+                        kind: Some(QueueType::Stream),
+                        max_length: None,
+                        message_ttl: None,
+                        max_age: age.and_then(MaxAge::from_seconds),
+                        max_segment_size: stream.map(|(segment, _)| segment),
+                        filter_size: stream.map(|(_, filter)| filter),
+                        leader_locator: sac.then_some(LeaderLocator::ClientLocal),
+                        initial_cluster_size: size,
+                        ..anything
+                    },
+                }
             },
         )
     }
@@ -330,10 +478,15 @@ mod tests {
                 let mut declared = Exchange::durable(ExchangeType::Topic);
                 declared.alternate = last.clone();
                 topology.exchanges.insert(exchange.clone(), declared);
-                queue.dead_lettering = last.map(|exchange| DeadLettering {
-                    exchange,
-                    key: DeadLetterKey::Replaced(key.clone()),
-                });
+                queue.dead_lettering = last
+                    .filter(|_| queue.kind != Some(QueueType::Stream))
+                    .map(|exchange| DeadLettering {
+                        exchange,
+                        key: DeadLetterKey::Replaced(key.clone()),
+                    });
+                if queue.dead_lettering.is_none() {
+                    queue.dead_letter_strategy = None;
+                }
                 topology.queues.insert(queue_name.clone(), queue);
                 topology.bindings.push(Binding {
                     source: exchange.clone(),
@@ -343,11 +496,11 @@ mod tests {
                 });
                 last = Some(exchange);
             }
-            let there = observed(&topology, &facts);
+            let there = topology.as_declared(&facts);
             let exported = export(&there).expect("exported");
             prop_assert_eq!(&exported.left_out, &Vec::<String>::new());
             let read = parsed(&exported.text);
-            let again = observed(&read, &facts);
+            let again = read.as_declared(&facts);
             prop_assert_eq!(&again.exchanges, &there.exchanges);
             let arguments = |topology: &Topology| -> Vec<FieldTable> {
                 topology.queues.values().map(|queue| queue.arguments.clone()).collect()
@@ -379,5 +532,59 @@ mod tests {
             ["queue 'q': x-delivery-limit is \"3\", which the file format cannot say"]
         );
         assert!(exported.text.contains("x-own: 1"), "{}", exported.text);
+    }
+
+    #[test]
+    fn what_a_broker_took_and_ignores_is_told_and_not_written() {
+        let text = FieldValue::text;
+        let table = |pairs: &[(&str, FieldValue)]| -> FieldTable {
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect()
+        };
+        let quorum = ("x-queue-type", text("quorum"));
+        for (arguments, ignored) in [
+            (
+                table(&[quorum.clone(), ("x-overflow", text("reject-publish-dlx"))]),
+                "x-overflow",
+            ),
+            (
+                table(&[
+                    quorum.clone(),
+                    ("x-dead-letter-exchange", text("")),
+                    ("x-dead-letter-strategy", text("at-least-once")),
+                ]),
+                "x-dead-letter-strategy",
+            ),
+            (
+                table(&[quorum, ("x-stream-filter-size-bytes", FieldValue::I64(16))]),
+                "x-stream-filter-size-bytes",
+            ),
+            (
+                table(&[
+                    ("x-delayed-retry-type", text("all")),
+                    ("x-queue-type", text("classic")),
+                ]),
+                "x-delayed-retry-type",
+            ),
+        ] {
+            let mut topology = Topology::default();
+            let queue = Queue {
+                arguments,
+                ..Queue::default()
+            };
+            topology
+                .queues
+                .insert(QueueName::new("q").expect("name"), queue);
+            let exported = export(&topology).expect("exported");
+            let told: Vec<bool> = exported
+                .left_out
+                .iter()
+                .map(|told| told.contains(ignored))
+                .collect();
+            assert_eq!(told, [true], "{ignored}");
+            parsed(&exported.text);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::error::Result as MqResult;
 use crate::field::{FieldTable, FieldValue};
+use crate::topology::MaxAge;
 use crate::topologyfile::tree::{Key, Node, Value};
 use crate::topologyfile::units;
 
@@ -197,6 +198,29 @@ impl Reader {
         self.with_unit(node, what, "a size with its unit, such as 10MiB", |text| {
             units::size(text)
         })
+    }
+
+    /// A size between two others, in bytes.
+    pub(super) fn size_within(
+        &mut self,
+        node: &Node,
+        what: &str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let expected = "a size with its unit, such as 10MiB";
+        self.with_unit(node, what, expected, |text| match units::size(text)? {
+            size if range.contains(&size) => Ok(size),
+            _ => Err(format!(
+                "brokers take {}B to {}B",
+                range.start(),
+                range.end()
+            )),
+        })
+    }
+
+    pub(super) fn max_age(&mut self, node: &Node, what: &str) -> Option<MaxAge> {
+        let expected = "an age with its unit, such as 7d";
+        self.with_unit(node, what, expected, units::max_age)
     }
 
     fn with_unit<T>(

@@ -11,6 +11,8 @@ mod exchanges;
 mod export;
 mod fields;
 mod policies;
+mod queue_fields;
+mod queue_types;
 mod queues;
 mod tree;
 mod units;

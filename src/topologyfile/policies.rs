@@ -43,13 +43,34 @@ const KNOWN: [&str; 22] = [
 ];
 
 /// Settings whose value is a number: text would be accepted and do nothing.
-const NUMBERS: [&str; 6] = [
+const NUMBERS: [&str; 10] = [
+    "delayed-retry-max",
+    "delayed-retry-min",
     "delivery-limit",
     "expires",
     "max-length",
     "max-length-bytes",
     "message-ttl",
     "consumer-timeout",
+    "stream-filter-size-bytes",
+    "stream-max-segment-size-bytes",
+];
+
+/// Settings whose value is one of a few words.
+const WORDS: [(&str, &[(&str, ())]); 2] = [
+    (
+        "dead-letter-strategy",
+        &[("at-most-once", ()), ("at-least-once", ())],
+    ),
+    (
+        "delayed-retry-type",
+        &[
+            ("disabled", ()),
+            ("all", ()),
+            ("failed", ()),
+            ("returned", ()),
+        ],
+    ),
 ];
 
 pub(super) fn read(
@@ -124,6 +145,9 @@ fn definition(node: &Node, what: &str, reader: &mut Reader, places: &mut Places)
                 .label("not a setting of RabbitMQ's policies")
                 .help(format!("did you mean `{near}`?")),
             );
+        }
+        if let Some((_, words)) = WORDS.iter().find(|(setting, _)| *setting == name) {
+            reader.word(value, &format!("`{name}` of {what}"), words);
         }
         if NUMBERS.contains(&name) && !matches!(value.value, Value::Integer(_)) {
             reader.report(

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::topology::MaxAge;
+
 /// The longest duration any broker takes: ten years, on quorum queues. Classic
 /// queues take 2^32 − 1 ms (49 days) and say so themselves (measured).
 const MAX_DURATION: Duration = Duration::from_hours(87_600);
@@ -17,6 +19,26 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         return Err("longer than ten years, which no queue takes".to_owned());
     }
     Ok(duration)
+}
+
+/// Reads `7d`, `12h`, and the broker's own `7D`, `1M` and `1Y`, which stay as
+/// they are because it compares them as text.
+pub(super) fn max_age(text: &str) -> Result<MaxAge, String> {
+    if let Some(age) = MaxAge::from_broker(text.trim()) {
+        return Ok(age);
+    }
+    let unit_words = text.split(|c: char| !c.is_ascii_alphabetic());
+    for word in unit_words {
+        if word == "M" || word.starts_with("month") || word == "y" || word.starts_with("year") {
+            return Err("months and years have no fixed length; write days, or 1M or 1Y as the broker counts them".to_owned());
+        }
+    }
+    let duration =
+        duration(text).map_err(|_| "expected an age such as 90s, 12h or 7d".to_owned())?;
+    if duration.subsec_nanos() != 0 {
+        return Err("finer than a second, which streams cannot count".to_owned());
+    }
+    MaxAge::from_seconds(duration.as_secs()).ok_or_else(|| "zero, which brokers refuse".to_owned())
 }
 
 /// Reads `1000B`, `64KiB`, `10MB`, `1GiB`.
@@ -55,6 +77,30 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for wrong in ["10", "", "ten minutes", "-1s", "500us", "11years"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ages_are_exact_or_refused() {
+        for (text, sent) in [
+            ("7d", "7D"),
+            ("7D", "7D"),
+            ("168h", "168h"),
+            ("2w", "14D"),
+            ("1h 30m", "90m"),
+            ("1Y", "1Y"),
+            ("1M", "1M"),
+            ("90s", "90s"),
+        ] {
+            assert_eq!(
+                max_age(text).map(|age| age.to_string()),
+                Ok(sent.to_owned())
+            );
+        }
+        for wrong in [
+            "7", "", "500ms", "0s", "1y", "2months", "1M 2d", "old", "-1d",
+        ] {
+            assert!(max_age(wrong).is_err(), "{wrong}");
         }
     }
 

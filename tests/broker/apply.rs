@@ -15,7 +15,7 @@ queues:
   classic: { type: classic, max_priority: 5, bind: [ { exchange: t, key: 'a.*' }, { exchange: f } ] }
   quorum: { type: quorum, delivery_limit: 5, dead_letter: { exchange: d, key: dead } }
   free: { type: quorum, delivery_limit: unlimited, single_active_consumer: true }
-  stream: { type: stream, arguments: { x-max-age: 1h } }
+  stream: { type: stream, max_age: 1h }
   plain: { max_length: 10, max_length_bytes: 1MiB, overflow: reject-publish, message_ttl: 1h, expires: 24h }
   dead: { bind: [ { exchange: d, key: dead }, { exchange: h, arguments: { x-match: any, n: 5, s: x } } ] }
 bindings:
@@ -202,13 +202,13 @@ fn an_argument_the_queue_type_refuses_is_named() {
     let vhost = Vhost::new();
     let file = TextFile::new(
         "t.yaml",
-        "version: 1\nqueues: { q: { type: quorum, max_priority: 5 } }\n",
+        "version: 1\nqueues: { q: { type: quorum, arguments: { x-queue-mode: lazy } } }\n",
     );
     vhost
         .mq(["topology", "apply", &file.path()])
         .run()
         .code(65)
-        .says(&["queue 'q'", "x-max-priority"]);
+        .says(&["queue 'q'", "x-queue-mode"]);
 }
 
 #[test]

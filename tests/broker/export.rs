@@ -16,7 +16,7 @@ fn what_is_exported_plans_empty_there_and_can_be_applied_elsewhere() {
 queues:
   quorum: { type: quorum, delivery_limit: unlimited, dead_letter: { exchange: t, key: dead }, max_length: 9, overflow: reject-publish }
   classic: { type: classic, max_priority: 3, message_ttl: 90s, expires: 24h, single_active_consumer: true, dead_letter: { exchange: '' } }
-  stream: { type: stream, max_length_bytes: 1GiB, arguments: { x-max-age: 1h } }
+  stream: { type: stream, max_length_bytes: 1GiB, max_age: 1h }
   plain: { bind: [ { exchange: amq.topic, key: 'x.#' }, { exchange: 'odd {name}: #1', arguments: { x-match: any, n: 5, s: '5' } } ] }
 bindings: [ { source: t, destination: f, destination_type: exchange, key: 'a.*' } ]
 ",

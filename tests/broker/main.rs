@@ -17,4 +17,5 @@ mod plan;
 mod policies;
 mod proxy;
 mod publish;
+mod versions;
 mod wait;

@@ -75,6 +75,35 @@ queues:
 }
 
 #[test]
+fn what_a_type_or_a_strategy_cannot_have_is_a_mistake() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+exchanges: { dlx: { type: fanout } }
+queues:
+  classic: { type: classic, delivery_limit: 3, dead_letter: { exchange: dlx, strategy: at-least-once } }
+  quorum: { type: quorum, max_priority: 9, durable: false, overflow: reject-publish-dlx }
+  log: { type: stream, message_ttl: 1h, max_age: 1 month, max_segment_size: 4GB, filter_size: 15B }
+  any: { initial_cluster_size: 3, delayed_retry: { type: all } }
+  late: { type: quorum, delayed_retry: { type: sometimes, min: 1m, max: 1s } }
+policies:
+  p: { pattern: '^q', definition: { dead-letter-strategy: at-least-twice, delayed-retry-min: 1s } }
+"
+    ));
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+exchanges: { dlx: { type: fanout } }
+queues:
+  untyped: { overflow: reject-publish, dead_letter: { exchange: dlx, strategy: at-least-once } }
+  drops: { type: quorum, dead_letter: { exchange: dlx, strategy: at-least-once } }
+  policy: { type: quorum, dead_letter: { exchange: dlx } }
+  rest: { type: quorum, bind: [ { exchange: dlx } ] }
+policies:
+  safe: { pattern: '^(policy|rest)$', definition: { dead-letter-strategy: at-least-once } }
+"
+    ));
+}
+
+#[test]
 fn yaml_itself_can_be_wrong() {
     for (name, text) in [
         ("a_tab", "version: 1\nqueues:\n\ta: {}\n"),
