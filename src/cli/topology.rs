@@ -114,7 +114,7 @@ impl Files {
 
 Exit codes:
   0 the broker has it
-  2 something is there otherwise, nothing was changed
+  2 something is there otherwise, or needs a newer broker: nothing was changed
   3 failed after something was created (the report says what)
   65 a file is wrong
   66 a file is missing
@@ -154,7 +154,7 @@ pub struct ApplyArgs {
 Exit codes:
   0 the plan can be applied
   1 with --check: something differs
-  2 something is there otherwise and cannot be changed in place
+  2 something is there otherwise and cannot be changed in place, or needs a newer broker
   65 a file is wrong
   66 a file is missing
   69 management API not reachable
@@ -171,7 +171,11 @@ pub struct PlanArgs {
 
 /// Check files without a broker.
 #[derive(Clone, Debug, Args)]
-#[command(after_long_help = "Exit codes:
+#[command(after_long_help = "Examples:
+  mq topology validate topologies/
+  mq topology validate --expand topologies/workers.yaml
+
+Exit codes:
   0 fine
   65 a file is wrong
   66 a file is missing")]
@@ -179,4 +183,8 @@ pub struct ValidateArgs {
     /// What to check.
     #[command(flatten)]
     pub files: Files,
+
+    /// Print all of it as one plain file: workers and super streams written out, variables replaced
+    #[arg(long)]
+    pub expand: bool,
 }

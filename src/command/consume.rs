@@ -86,6 +86,9 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
+    if exec.is_some() {
+        must_be_worked(&queue, policy.strategy)?;
+    }
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let connection = session.connect(NAME, Frames::Large).await?;
     if connection.queue_status(&queue).await?.is_none() {
@@ -158,6 +161,21 @@ async fn refuse_stream(
     }
 }
 
+/// Another strategy than the one asked for would retry at other times, or
+/// without a pause.
+fn must_be_worked(queue: &QueueName, strategy: Option<Strategy>) -> Result<()> {
+    match strategy {
+        None | Some(Strategy::Dlx | Strategy::Immediate) => Ok(()),
+        Some(strategy @ (Strategy::Backoff | Strategy::Native)) => Err(Error::new(
+            ErrorKind::Blocked,
+            format!(
+                "refusing to work queue '{queue}': the strategy `{strategy}` is not worked by this version yet"
+            ),
+        )
+        .hint("use `strategy: dlx` or `strategy: immediate` in the topology file")),
+    }
+}
+
 /// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
 /// make, and it runs for ever.
 fn warn_of_swallowed_flags(command: &[OsString]) {
@@ -213,6 +231,12 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
         .map(QueueName::new)
         .transpose()?;
     Ok(RetryPolicy {
+        delays: if args.strategy.is_none() {
+            from_file.delays
+        } else {
+            // They belong to the strategy of the file.
+            Vec::new()
+        },
         strategy: args
             .strategy
             .map(|strategy| match strategy {

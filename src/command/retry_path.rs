@@ -26,9 +26,8 @@ pub(super) async fn retry_path(
     file: Option<&Topology>,
     policy: &RetryPolicy,
 ) -> Result<Found> {
-    let rest = policy.dead_letter_queue.as_ref();
     let found = |topology: &Topology| {
-        path(topology, queue, rest).map_err(|problem| {
+        path(topology, queue, policy).map_err(|problem| {
             Error::new(
                 ErrorKind::Blocked,
                 format!("refusing to work queue '{queue}': {problem}"),

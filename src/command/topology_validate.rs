@@ -3,18 +3,30 @@
 use serde_json::{Map, Value as Json};
 
 use super::topology_files;
+use crate::broker::BrokerFacts;
 use crate::cli::{GlobalArgs, OutputFormat, ValidateArgs};
+use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output;
+use crate::topology::Topology;
+use crate::topologyfile::export;
 
 pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
+    let expanded = if args.expand {
+        Some(expanded(&topology)?)
+    } else {
+        None
+    };
     let counts = [
         (topology.exchanges.len(), "exchanges"),
         (topology.queues.len(), "queues"),
         (topology.bindings.len(), "bindings"),
     ];
     match global.output {
+        OutputFormat::Table if expanded.is_some() => {
+            output::data(&expanded.unwrap_or_default())?;
+        }
         OutputFormat::Table if global.quiet => {}
         OutputFormat::Table => {
             let parts: Vec<String> = counts
@@ -26,9 +38,29 @@ pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Ex
         OutputFormat::Json | OutputFormat::Jsonl => {
             let counts = counts.map(|(count, what)| (what.to_owned(), Json::from(count)));
             let valid = ("valid".to_owned(), Json::from(true));
-            let json: Map<String, Json> = std::iter::once(valid).chain(counts).collect();
+            let expanded = expanded.map(|text| ("expanded".to_owned(), Json::from(text)));
+            let json: Map<String, Json> = std::iter::once(valid)
+                .chain(counts)
+                .chain(expanded)
+                .collect();
             output::data(&Json::Object(json).to_string())?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// The file without short forms. Where a value is sent otherwise to other
+/// versions, the newest has a word for it that the file format turns back.
+fn expanded(topology: &Topology) -> Result<String> {
+    let exported = export(&topology.as_declared(&BrokerFacts::newest_measured()));
+    let exported = exported.map_err(|why| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("the topology cannot be written: {why}"),
+        )
+    })?;
+    for left_out in &exported.left_out {
+        output::talk(&format!("mq: left out: {}", output::printable(left_out)));
+    }
+    Ok(exported.text)
 }

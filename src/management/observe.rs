@@ -194,6 +194,7 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
             .as_deref()
             .and_then(DeadLetterStrategy::from_name),
         message_ttl: smaller("x-message-ttl", "message-ttl").map(Duration::from_millis),
+        expires: smaller("x-expires", "expires").map(Duration::from_millis),
         arguments: table_from_json(arguments),
         ..Queue::default()
     })

@@ -83,6 +83,11 @@ pub fn decide(outcome: Outcome, attempt: u32, max_attempts: u32, strategy: Strat
         Outcome::Failed { why } => match strategy {
             Strategy::Dlx => Verdict::RetryThroughBroker { why },
             Strategy::Immediate => Verdict::RetryInPlace { why },
+            // Such a queue is refused before the first message; should one get
+            // here, no other strategy takes its place unasked.
+            Strategy::Backoff | Strategy::Native => Verdict::ReleaseAndStop {
+                why: format!("the strategy `{strategy}` is not worked by this version yet"),
+            },
         },
         Outcome::DownstreamDown { why } | Outcome::CannotStart { why } => {
             Verdict::ReleaseAndStop { why }
@@ -102,10 +107,13 @@ mod tests {
     #[test]
     fn every_outcome_has_one_answer() {
         let why = || "w".to_owned();
-        for strategy in [Strategy::Dlx, Strategy::Immediate] {
+        for (_, strategy) in Strategy::ALL {
             let retry = match strategy {
                 Strategy::Dlx => Verdict::RetryThroughBroker { why: why() },
                 Strategy::Immediate => Verdict::RetryInPlace { why: why() },
+                Strategy::Backoff | Strategy::Native => Verdict::ReleaseAndStop {
+                    why: format!("the strategy `{strategy}` is not worked by this version yet"),
+                },
             };
             let exhausted = Verdict::Bury(BuryReason::Exhausted { why: why() });
             let poison = Verdict::Bury(BuryReason::Poison { why: why() });

@@ -3,12 +3,14 @@
 //! Pure decisions. Nothing here knows a socket, a clock or a process.
 
 mod decide;
+mod delays;
 mod outcome;
 mod path;
 mod problem;
 
 pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 pub use decide::{BuryReason, Verdict, decide};
+pub use delays::{DelaysProblem, check_delays};
 pub use outcome::Outcome;
 pub use path::{DeadLetterAddress, RetryPath, path};
 pub use problem::{OtherDeath, PathProblem};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::field::FieldTable;
-use crate::retry::{OtherDeath, PathProblem, Strategy};
+use crate::retry::{OtherDeath, PathProblem, RetryPolicy, Strategy};
 use crate::routing::route;
 use crate::topology::{
     DeadLetterKey, DeliveryLimit, Destination, ExchangeName, Overflow, Queue, QueueName, QueueType,
@@ -27,13 +27,15 @@ pub struct DeadLetterAddress {
 /// What happens to a message of the queue when it is nacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPath {
-    /// Found, not chosen.
+    /// Found, not chosen; `backoff` and `native` look like `immediate` until
+    /// they are asked for, and are then proved.
     pub strategy: Strategy,
     /// The queue's dead-letter exchange.
     pub exchange: ExchangeName,
     /// The key a nack publishes with there.
     pub key: DeadLetterKey,
-    /// Wait queues a nack leads into; empty for [`Strategy::Immediate`].
+    /// Wait queues a nack leads into, or those of all steps of
+    /// [`Strategy::Backoff`]; else empty.
     pub wait_queues: BTreeSet<QueueName>,
     /// Where dead letters rest.
     pub dead_letter_queues: BTreeSet<QueueName>,
@@ -65,8 +67,9 @@ impl RetryPath {
     }
 }
 
-/// Finds the path. `dead_letter_queue` names the resting place where the
-/// dead-letter exchange leads to several.
+/// Finds the path. The policy's strategy and delays are checked against it;
+/// its `dead_letter_queue` names the resting place where the dead-letter
+/// exchange leads to several.
 ///
 /// # Errors
 /// A [`PathProblem`] for every topology in which a failed message would be
@@ -74,7 +77,7 @@ impl RetryPath {
 pub fn path(
     topology: &Topology,
     queue: &QueueName,
-    dead_letter_queue: Option<&QueueName>,
+    policy: &RetryPolicy,
 ) -> Result<RetryPath, PathProblem> {
     let work = &topology
         .effective_queue(queue)
@@ -96,14 +99,15 @@ pub fn path(
         .into_iter()
         .partition(|target| wait_before(topology, target, queue).is_some());
     if wait.is_empty() {
+        let (strategy, wait_queues) = straight::strategy(topology, queue, work, policy)?;
         return Ok(RetryPath {
-            strategy: Strategy::Immediate,
+            strategy,
             exchange: exchange.clone(),
             key: key.clone(),
-            wait_queues: wait,
+            wait_queues,
             dead_letter_queues: rest,
             park: None,
-            longest_wait: Duration::ZERO,
+            longest_wait: policy.delays.iter().max().copied().unwrap_or_default(),
         });
     }
     if !rest.is_empty() {
@@ -112,12 +116,25 @@ pub fn path(
     if let Some(death) = other_death(work) {
         return Err(PathProblem::DiesOtherwise(queue.clone(), death));
     }
-    let park = park_address(topology, queue, exchange, dead_letter_queue)?;
+    let expires = |name: &QueueName| topology.effective_queue(name)?.expires;
+    if let Some(queue) = wait.iter().find(|queue| expires(queue).is_some()) {
+        return Err(PathProblem::WaitQueueExpires(queue.clone()));
+    }
+    let park = park_address(topology, queue, exchange, policy.dead_letter_queue.as_ref())?;
     let longest_wait = wait
         .iter()
         .filter_map(|target| wait_before(topology, target, queue))
         .max()
         .unwrap_or_default();
+    if let (Some(Strategy::Dlx), [delay]) = (policy.strategy, policy.delays.as_slice())
+        && *delay != longest_wait
+    {
+        return Err(PathProblem::WaitsOtherwise(
+            queue.clone(),
+            *delay,
+            longest_wait,
+        ));
+    }
     Ok(RetryPath {
         strategy: Strategy::Dlx,
         exchange: exchange.clone(),
@@ -277,5 +294,6 @@ fn park_address(
     Ok((queue, address))
 }
 
+mod straight;
 #[cfg(test)]
 mod tests;

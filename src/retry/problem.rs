@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
+
+use humantime::format_duration;
 
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
@@ -31,6 +34,14 @@ pub enum PathProblem {
     /// The queue can lose messages in another way than by a nack, and the
     /// broker drops such a message when the wait queue brings it back.
     DiesOtherwise(QueueName, OtherDeath),
+    /// The wait queue deletes itself with the messages that wait in it.
+    WaitQueueExpires(QueueName),
+    /// A step of `backoff` has no wait queue.
+    NoWaitQueue(QueueName, Duration),
+    /// `native` is asked for and the queue holds nothing back.
+    NoDelayedRetry(QueueName),
+    /// The delay asked for, and the one that the topology keeps.
+    WaitsOtherwise(QueueName, Duration, Duration),
 }
 
 /// A way to leave a queue that is no rejection.
@@ -98,6 +109,25 @@ impl fmt::Display for PathProblem {
                 f,
                 "queue '{queue}' has {death}: a message that leaves it that way goes into the wait queue, and when it comes back the broker drops it without a trace (a wait queue with at-least-once keeps it for ever, unseen)"
             ),
+            Self::WaitQueueExpires(queue) => write!(
+                f,
+                "the wait queue '{queue}' has `expires`: it deletes itself with the messages that wait in it"
+            ),
+            Self::NoWaitQueue(queue, delay) => write!(
+                f,
+                "no queue (without `expires`) holds messages for {} and then leads back to '{queue}' alone",
+                format_duration(*delay)
+            ),
+            Self::NoDelayedRetry(queue) => write!(
+                f,
+                "queue '{queue}' is no quorum queue with `delayed_retry`, so a requeued message comes back at once"
+            ),
+            Self::WaitsOtherwise(queue, wanted, kept) => write!(
+                f,
+                "a delay of {} is asked for, but messages of queue '{queue}' wait {}",
+                format_duration(*wanted),
+                format_duration(*kept)
+            ),
             Self::NotParkable(exchange, queue) => write!(
                 f,
                 "no key of exchange '{exchange}' leads to queue '{queue}' alone"
@@ -149,6 +179,21 @@ impl PathProblem {
             Self::DiesOtherwise(_, OtherDeath::DropHead) => {
                 "add `overflow: reject-publish`, so that publishers learn that the queue is full"
                     .to_owned()
+            }
+            Self::WaitQueueExpires(_) => {
+                "leave `expires` out; a wait queue has no consumers, so it always counts as unused"
+                    .to_owned()
+            }
+            Self::NoWaitQueue(queue, delay) => format!(
+                "declare one: `message_ttl: {}`, `dead_letter: {{ exchange: \"\", key: {queue} }}`, bound to nothing",
+                format_duration(*delay).to_string().replace(' ', "")
+            ),
+            Self::NoDelayedRetry(_) => {
+                "add `type: quorum` and `delayed_retry: { type: all, min: 1s, max: 1m }` (RabbitMQ 4.3), or use another strategy"
+                    .to_owned()
+            }
+            Self::WaitsOtherwise(..) => {
+                "make them the same, or leave `delays` out: the topology decides".to_owned()
             }
             Self::NotParkable(exchange, queue) => format!(
                 "bind '{queue}' to '{exchange}' (direct or topic) under a key that no other queue has"

@@ -32,6 +32,8 @@ impl Topology {
             let positive = |name: &str| number(name).and_then(|n| u64::try_from(n).ok());
             let ttl = positive("message-ttl").map(Duration::from_millis);
             queue.message_ttl = smaller(queue.message_ttl, ttl);
+            let expires = positive("expires").map(Duration::from_millis);
+            queue.expires = smaller(queue.expires, expires);
             queue.max_length = smaller(queue.max_length, positive("max-length"));
             queue.max_length_bytes = smaller(queue.max_length_bytes, positive("max-length-bytes"));
             queue.delivery_limit = match (queue.delivery_limit, number("delivery-limit")) {

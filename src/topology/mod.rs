@@ -13,6 +13,8 @@ mod policy;
 mod prefix;
 mod queue;
 mod retry_policy;
+mod super_stream;
+mod worker;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +30,8 @@ pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, Routin
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeliveryLimit, LeaderLocator, Overflow, Queue, QueueType};
 pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
+pub use super_stream::SuperStream;
+pub use worker::Worker;
 
 /// Exchanges, queues and bindings of one vhost.
 ///

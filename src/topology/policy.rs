@@ -94,6 +94,8 @@ pub struct Policy {
     pub priority: i32,
     /// The settings, under the broker's own names (`message-ttl`, …).
     pub definition: FieldTable,
+    /// What people should know; not sent to the broker.
+    pub description: Option<String>,
 }
 
 impl Policy {
@@ -119,6 +121,7 @@ impl Policy {
             apply_to,
             priority,
             definition,
+            description: None,
         })
     }
 

@@ -130,8 +130,8 @@ mod tests {
             ["ci-7.orders.dlq", "ci-7.orders.queue", "ci-7.orders.retry"]
         );
         let work = QueueName::new("ci-7.orders.queue").expect("name");
-        let rest = QueueName::new("ci-7.orders.dlq").expect("name");
-        let path = retry::path(&prefixed, &work, Some(&rest)).expect("path");
+        let policy = prefixed.queues[&work].retry.clone().expect("retry");
+        let path = retry::path(&prefixed, &work, &policy).expect("path");
         assert_eq!(path.strategy, retry::Strategy::Dlx);
         assert_eq!(path.exchange.as_str(), "ci-7.dlx.exchange");
         assert!(topology.prefixed(&"x".repeat(250)).is_err());

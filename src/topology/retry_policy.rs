@@ -1,6 +1,7 @@
 //! The `retry:` block of a queue.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::topology::QueueName;
 
@@ -12,20 +13,33 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 pub enum Strategy {
     /// nack → DLX → wait queue with TTL → back; attempts are counted by the broker.
     Dlx,
+    /// The worker publishes a copy to the wait queue of its step, then settles
+    /// the message; the dead-letter exchange leads straight to the end.
+    Backoff,
     /// The worker tries again at once while it holds the message; then nack → DLX.
     Immediate,
+    /// The worker requeues, and the queue holds the message back
+    /// (`x-delayed-retry-*`, since 4.3).
+    Native,
 }
 
 impl Strategy {
     /// Every strategy by the word the topology file uses.
-    pub const ALL: [(&'static str, Self); 2] = [("dlx", Self::Dlx), ("immediate", Self::Immediate)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("dlx", Self::Dlx),
+        ("backoff", Self::Backoff),
+        ("immediate", Self::Immediate),
+        ("native", Self::Native),
+    ];
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Dlx => "dlx",
+            Self::Backoff => "backoff",
             Self::Immediate => "immediate",
+            Self::Native => "native",
         })
     }
 }
@@ -36,6 +50,9 @@ impl fmt::Display for Strategy {
 pub struct RetryPolicy {
     /// Checked against what the dead-letter path really does.
     pub strategy: Option<Strategy>,
+    /// How long to wait before each further attempt, shortest first; the last
+    /// one repeats. Empty: as the topology has it.
+    pub delays: Vec<Duration>,
     /// Attempts in all, the first one included; at least 1.
     pub max_attempts: Option<u32>,
     /// Where exhausted and poison messages rest; needed only where the

@@ -126,7 +126,7 @@ fn retry_policies(topology: &Topology, places: &Places, reader: &mut Reader) {
         let Some(policy) = topology.queues.get(name).and_then(|q| q.retry.as_ref()) else {
             continue;
         };
-        match retry::path(topology, name, policy.dead_letter_queue.as_ref()) {
+        match retry::path(topology, name, policy) {
             Err(problem) => reader.report(
                 Diagnostic::new(
                     "MQ112",
@@ -149,7 +149,7 @@ fn retry_policies(topology: &Topology, places: &Places, reader: &mut Reader) {
                             ),
                         )
                         .help(
-                            "`dlx` dead-letters into a wait queue that leads back here; `immediate` dead-letters straight into the dead-letter queue",
+                            "`dlx` dead-letters into a wait queue that leads back here; the others dead-letter straight into the dead-letter queue",
                         ),
                     );
                 }

@@ -20,13 +20,15 @@ pub(super) struct Reader {
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'n> {
     entries: &'n [(Key, Node)],
+    known: &'static [&'static str],
 }
 
 impl<'n> Fields<'n> {
+    /// What stands under a key; an unknown one is no part of the object.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
         self.entries
             .iter()
-            .find(|(candidate, _)| candidate.text == key)
+            .find(|(candidate, _)| candidate.text == key && self.known.contains(&key))
             .map(|(_, node)| node)
     }
 }
@@ -103,7 +105,7 @@ impl Reader {
         &mut self,
         node: &'n Node,
         what: &str,
-        known: &[&str],
+        known: &'static [&'static str],
     ) -> Option<Fields<'n>> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
@@ -130,7 +132,7 @@ impl Reader {
                 );
             }
         }
-        Some(Fields { entries })
+        Some(Fields { entries, known })
     }
 
     pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {

@@ -14,9 +14,12 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod shorthand;
+mod super_streams;
 mod tree;
 mod units;
 mod variables;
+mod workers;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology, VhostName};
@@ -29,11 +32,13 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 9] = [
     "version",
     "vhost",
     "exchanges",
     "queues",
+    "workers",
+    "super_streams",
     "bindings",
     "policies",
     "operator_policies",
@@ -50,13 +55,24 @@ pub fn parse(
     let mut reader = Reader::default();
     let mut topology = Topology::default();
     let mut places = check::Places::default();
+    let mut roots = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         match tree::parse(index, &source.text) {
             Err(diagnostic) => reader.report(*diagnostic),
             Ok(mut root) => {
                 variables::substitute(&mut root, environment, &mut reader);
                 read_file(&root, &mut reader, &mut topology, &mut places);
+                roots.push(root);
             }
+        }
+    }
+    // Short forms come last: they give way to what any file declares itself.
+    for root in &roots {
+        if let Some(node) = root.entry("workers") {
+            workers::read(node, &mut reader, &mut topology, &mut places);
+        }
+        if let Some(node) = root.entry("super_streams") {
+            super_streams::read(node, &mut reader, &mut topology, &mut places);
         }
     }
     // References are checked only in what could be read: one misspelled key

@@ -114,7 +114,14 @@ fn read_one(node: &Node, what: &str, reader: &mut Reader, places: &mut Places) -
     };
     let definition = definition(definition_node, what, reader, places);
     match Policy::new(pattern, apply_to, priority, definition) {
-        Ok(policy) => Some(policy),
+        Ok(mut policy) => {
+            policy.description = fields.get("description").and_then(|node| {
+                reader
+                    .text(node, &format!("`description` of {what}"))
+                    .map(str::to_owned)
+            });
+            Some(policy)
+        }
         Err(error) => {
             let place = fields
                 .get("pattern")

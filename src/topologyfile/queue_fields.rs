@@ -1,7 +1,7 @@
 //! The keys of one queue, read into their types.
 
 use crate::diagnostic::Diagnostic;
-use crate::retry::{RetryPolicy, Strategy};
+use crate::retry::{RetryPolicy, Strategy, check_delays};
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
     DeliveryLimit, ExchangeName, LeaderLocator, Overflow, Queue, QueueName, QueueType, RoutingKey,
@@ -85,6 +85,8 @@ pub(super) struct Part<'r, 'n> {
     pub(super) places: &'r mut Places,
     /// The type it has when the file says none.
     pub(super) default_type: Option<QueueType>,
+    /// The queue of a worker, whose dead-letter queue is given.
+    pub(super) of_worker: bool,
 }
 
 impl Part<'_, '_> {
@@ -320,12 +322,20 @@ impl Part<'_, '_> {
     fn retry(&mut self) -> Option<RetryPolicy> {
         let node = self.fields.get("retry")?;
         let what = format!("`retry` of {}", self.what);
-        let known = ["strategy", "max_attempts", "dead_letter_queue"];
-        let fields = self.reader.fields(node, &what, &known)?;
-        let strategy = fields.get("strategy").and_then(|node| {
-            self.reader
-                .word(node, &format!("`strategy` of {what}"), &Strategy::ALL)
-        });
+        let known: &'static [&'static str] = if self.of_worker {
+            &["strategy", "delays", "max_attempts"]
+        } else {
+            &["strategy", "delays", "max_attempts", "dead_letter_queue"]
+        };
+        let fields = self.reader.fields(node, &what, known)?;
+        let strategy = match fields.get("strategy") {
+            None => self.of_worker.then_some(Strategy::Dlx),
+            Some(node) => {
+                let of = format!("`strategy` of {what}");
+                self.reader.word(node, &of, &Strategy::ALL)
+            }
+        };
+        let strategy_is_read = strategy.is_some() || fields.get("strategy").is_none();
         let max_attempts = fields.get("max_attempts").and_then(|node| {
             self.reader.integer(
                 node,
@@ -343,10 +353,32 @@ impl Part<'_, '_> {
                 .queue(&name, node.place(), format!("{what} names it"));
             Some(name)
         });
-        Some(RetryPolicy {
+        let delays_node = fields.get("delays");
+        let mut delays = Vec::new();
+        for item in delays_node.map_or(&[] as &[Node], |node| {
+            self.reader.items(node, &format!("`delays` of {what}"))
+        }) {
+            delays.extend(self.reader.duration(item, &format!("a delay of {what}")));
+        }
+        let policy = RetryPolicy {
             strategy,
+            delays,
             max_attempts: max_attempts.and_then(|n| u32::try_from(n).ok()),
             dead_letter_queue,
-        })
+        };
+        // What could not be read has been reported, and would be missed here.
+        let read = strategy_is_read
+            && delays_node.is_none_or(|node| node.item_count() == Some(policy.delays.len()));
+        if read && let Err(problem) = check_delays(&policy) {
+            self.reader.report(
+                Diagnostic::new(
+                    "MQ103",
+                    delays_node.map_or_else(|| node.start(), Node::place),
+                    format!("{what} has {problem}"),
+                )
+                .help(problem.way_out()),
+            );
+        }
+        strategy_is_read.then_some(policy)
     }
 }

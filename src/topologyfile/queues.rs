@@ -23,6 +23,7 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, pl
             reader,
             places,
             default_type: None,
+            of_worker: false,
         }
         .queue();
         if let Some(node) = fields.get("bind") {

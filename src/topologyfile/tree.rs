@@ -51,6 +51,26 @@ impl Node {
         }
     }
 
+    /// The value under a key of a map.
+    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Map(entries) => entries
+                .iter()
+                .find(|(candidate, _)| candidate.text == key)
+                .map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// How many items a list has; `None` for what is no list.
+    pub(super) fn item_count(&self) -> Option<usize> {
+        match &self.value {
+            Value::List(items) => Some(items.len()),
+            Value::Null => Some(0),
+            _ => None,
+        }
+    }
+
     /// What the value is, in the user's words.
     pub(super) fn describe(&self) -> String {
         match &self.value {

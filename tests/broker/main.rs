@@ -19,3 +19,4 @@ mod proxy;
 mod publish;
 mod versions;
 mod wait;
+mod workers;

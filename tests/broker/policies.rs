@@ -59,11 +59,11 @@ fn policies_are_set_proved_and_changed_in_place() {
         "dlx"
     );
 
-    let changed = file.replace("message-ttl: 300", "message-ttl: 400, expires: 900000");
+    let changed = file.replace("message-ttl: 300", "message-ttl: 400, max-length: 900000");
     run(&vhost, "plan", &changed, &[]).run().code(0).shows(&[
         "change  policy  ttl",
         "message-ttl: the file says 400, the broker has 300",
-        "expires: the file says 900000, the broker has nothing",
+        "max-length: the file says 900000, the broker has nothing",
         "1 to change",
     ]);
     run(&vhost, "plan", &changed, &["--check"]).run().code(1);

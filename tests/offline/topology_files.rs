@@ -104,6 +104,94 @@ policies:
 }
 
 #[test]
+fn a_worker_that_cannot_be_written_out_is_a_mistake() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+queues:
+  taken.dlq: {}
+workers:
+  taken: { retry: { delays: [10s] } }
+  none: {}
+  waits: { retry: { strategy: dlx } }
+  two: { retry: { delays: [1s, 10s] } }
+  back: { retry: { strategy: backoff, delays: [10s, 1s] } }
+  many: { retry: { strategy: backoff, delays: [1s, 2s, 3s], max_attempts: 3 } }
+  at.once: { retry: { strategy: immediate, delays: [1s] } }
+  late: { type: classic, retry: { strategy: native, delays: [1s, 2s, 3s] } }
+  classic: { type: classic, delivery_limit: 3, retry: { strategy: native, delays: [1s] } }
+  stream: { type: stream }
+  own: { dead_letter: { exchange: x }, retry: { delays: [1s], dead_letter_queue: y } }
+  amq.w: { retry: { delays: [1s] } }
+super_streams:
+  taken.dlx: { partitions: 2 }
+  both: { partitions: 2, keys: [ a ] }
+  twice: { keys: [ a, a ] }
+  short: { partitions: 3, message_ttl: 1s }
+"
+    ));
+}
+
+#[test]
+fn a_worker_is_judged_as_a_whole() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+queues:
+  plain:
+    dead_letter: { exchange: '', key: rest }
+    retry: { strategy: backoff, delays: [1s, 10s] }
+  rest: {}
+  native:
+    type: quorum
+    dead_letter: { exchange: '', key: rest }
+    retry: { strategy: native }
+  wait.1s: { message_ttl: 1s, dead_letter: { exchange: '', key: plain } }
+workers:
+  drops: { max_length: 5, retry: { delays: [10s] } }
+  expires: { message_ttl: 1h, retry: { delays: [10s] } }
+  limited: { delivery_limit: 5, retry: { delays: [10s] } }
+  fine: { max_length: 5, message_ttl: 1h, delivery_limit: 5, retry: { strategy: immediate } }
+"
+    ));
+}
+
+#[test]
+fn short_forms_are_written_out() {
+    let ran = Mq::new([
+        "topology",
+        "validate",
+        "--expand",
+        "topologies/workers.yaml",
+    ])
+    .run()
+    .code(0);
+    assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stdout);
+    let again = TextFile::new("expanded.yaml", &ran.stdout);
+    let twice = Mq::new(["topology", "validate", "--expand", &again.path()])
+        .run()
+        .code(0);
+    assert_eq!(twice.stdout, ran.stdout);
+
+    let streams = TextFile::new(
+        "s.yaml",
+        "version: 1\nsuper_streams: { events: { keys: [ eu, us ], max_age: 7d } }\n",
+    );
+    let ran = Mq::new([
+        "topology",
+        "validate",
+        "--expand",
+        &streams.path(),
+        "-o",
+        "json",
+    ])
+    .run()
+    .code(0);
+    let json = ran.json();
+    assert_eq!((&json["queues"], &json["bindings"]), (&2.into(), &2.into()));
+    insta::assert_snapshot!(json["expanded"].as_str().unwrap_or_default());
+}
+
+#[test]
 fn yaml_itself_can_be_wrong() {
     for (name, text) in [
         ("a_tab", "version: 1\nqueues:\n\ta: {}\n"),

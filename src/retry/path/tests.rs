@@ -12,8 +12,11 @@ fn found_with(yaml: &str, dead_letter_queue: Option<&str>) -> Result<RetryPath, 
         text: format!("version: 1\n{yaml}"),
     };
     let topology = crate::topologyfile::parse(&[source], &|_| None).expect("topology");
-    let dead_letter_queue = dead_letter_queue.map(queue);
-    path(&topology, &queue("work"), dead_letter_queue.as_ref())
+    let policy = RetryPolicy {
+        dead_letter_queue: dead_letter_queue.map(queue),
+        ..RetryPolicy::default()
+    };
+    path(&topology, &queue("work"), &policy)
 }
 
 fn queue(name: &str) -> QueueName {
@@ -206,4 +209,134 @@ fn a_shared_dlx_needs_the_name_of_the_dead_letter_queue() {
         found_with(&shared, Some("stranger")),
         Err(PathProblem::NotParkable(..))
     ));
+}
+
+/// What the strategy finds with these delays in seconds.
+fn asked(yaml: &str, strategy: Strategy, delays: &[u64]) -> Result<RetryPath, PathProblem> {
+    let source = Source {
+        name: "t.yaml".to_owned(),
+        text: format!("version: 1\n{yaml}"),
+    };
+    let topology = crate::topologyfile::parse(&[source], &|_| None).expect("topology");
+    let policy = RetryPolicy {
+        strategy: Some(strategy),
+        delays: delays.iter().copied().map(Duration::from_secs).collect(),
+        ..RetryPolicy::default()
+    };
+    path(&topology, &queue("work"), &policy)
+}
+
+#[test]
+fn backoff_needs_a_wait_queue_for_every_delay() {
+    let steps = "
+exchanges: { dlx: { type: direct } }
+queues:
+  work: { dead_letter: { exchange: dlx, key: dead } }
+  a: { message_ttl: 1s, dead_letter: { exchange: '', key: work } }
+  b: { message_ttl: 10s, dead_letter: { exchange: '', key: work } }
+  dead: { bind: [ { exchange: dlx, key: dead } ] }
+";
+    let path = asked(steps, Strategy::Backoff, &[1, 1, 10]).expect("path");
+    assert_eq!(path.strategy, Strategy::Backoff);
+    assert_eq!(path.wait_queues, BTreeSet::from([queue("a"), queue("b")]));
+    assert_eq!(path.dead_letter_queues, BTreeSet::from([queue("dead")]));
+    assert_eq!(path.longest_wait, Duration::from_secs(10));
+
+    let none = |seconds| {
+        Err(PathProblem::NoWaitQueue(
+            queue("work"),
+            Duration::from_secs(seconds),
+        ))
+    };
+    assert_eq!(asked(steps, Strategy::Backoff, &[1, 60]), none(60));
+    // Leads elsewhere too, expires with its messages, or nowhere.
+    for (from, to) in [
+        (
+            "b: { message_ttl: 10s, dead_letter: { exchange: '', key: work } }",
+            "b: { message_ttl: 10s, dead_letter: { exchange: '', key: dead } }",
+        ),
+        (
+            "b: { message_ttl: 10s,",
+            "b: { message_ttl: 10s, expires: 1h,",
+        ),
+        (
+            "b: { message_ttl: 10s, dead_letter: { exchange: '', key: work } }",
+            "b: { message_ttl: 10s }",
+        ),
+    ] {
+        let changed = steps.replace(from, to);
+        assert_eq!(
+            asked(&changed, Strategy::Backoff, &[1, 10]),
+            none(10),
+            "{to}"
+        );
+    }
+    // A dead-letter exchange that leads into a wait queue is `dlx`, whatever was asked.
+    let path = asked(LOOP, Strategy::Backoff, &[5]).expect("path");
+    assert_eq!(path.strategy, Strategy::Dlx);
+}
+
+#[test]
+fn native_needs_a_quorum_queue_that_holds_back() {
+    let yaml = |work: &str| {
+        format!(
+            "
+exchanges: {{ dlx: {{ type: direct }} }}
+queues:
+  work: {{ type: quorum, dead_letter: {{ exchange: dlx, key: dead }}{work} }}
+  dead: {{ bind: [ {{ exchange: dlx, key: dead }} ] }}
+"
+        )
+    };
+    let native = |work: &str, delays: &[u64]| asked(&yaml(work), Strategy::Native, delays);
+    let delayed = ", delayed_retry: { type: all, min: 1s, max: 1m }";
+    assert_eq!(
+        native(delayed, &[1, 60]).map(|path| path.strategy),
+        Ok(Strategy::Native)
+    );
+    assert_eq!(
+        native(delayed, &[]).map(|path| path.strategy),
+        Ok(Strategy::Native)
+    );
+    assert_eq!(
+        native("", &[1, 60]),
+        Err(PathProblem::NoDelayedRetry(queue("work")))
+    );
+    let seconds = Duration::from_secs;
+    assert_eq!(
+        native(delayed, &[2, 60]),
+        Err(PathProblem::WaitsOtherwise(
+            queue("work"),
+            seconds(2),
+            seconds(1)
+        ))
+    );
+    // Without `max` the delay never grows.
+    let constant = ", delayed_retry: { type: all, min: 1s }";
+    assert!(native(constant, &[1]).is_ok());
+    assert_eq!(
+        native(constant, &[1, 60]),
+        Err(PathProblem::WaitsOtherwise(
+            queue("work"),
+            seconds(60),
+            seconds(1)
+        ))
+    );
+}
+
+#[test]
+fn a_wait_queue_keeps_its_messages_and_the_delay_asked_for() {
+    assert_eq!(
+        found(&LOOP.replace("message_ttl: 5s", "message_ttl: 5s, expires: 1h")),
+        Err(PathProblem::WaitQueueExpires(queue("wait")))
+    );
+    assert!(asked(LOOP, Strategy::Dlx, &[5]).is_ok());
+    assert_eq!(
+        asked(LOOP, Strategy::Dlx, &[6]),
+        Err(PathProblem::WaitsOtherwise(
+            queue("work"),
+            Duration::from_secs(6),
+            Duration::from_secs(5)
+        ))
+    );
 }

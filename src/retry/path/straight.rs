@@ -1,0 +1,88 @@
+//! Strategies whose dead letters go straight to the dead-letter queue, and what
+//! each of them needs besides.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::field::FieldTable;
+use crate::retry::{PathProblem, RetryPolicy, Strategy};
+use crate::routing::route;
+use crate::topology::{DeadLetterKey, Queue, QueueName, QueueType, RoutingKey, Topology};
+
+/// The strategy that is in force and its wait queues.
+pub(super) fn strategy(
+    topology: &Topology,
+    name: &QueueName,
+    work: &Queue,
+    policy: &RetryPolicy,
+) -> Result<(Strategy, BTreeSet<QueueName>), PathProblem> {
+    match policy.strategy {
+        // Who asked for `dlx` is told by whoever compares.
+        None | Some(Strategy::Immediate | Strategy::Dlx) => {
+            Ok((Strategy::Immediate, BTreeSet::new()))
+        }
+        Some(Strategy::Backoff) => {
+            let steps: BTreeSet<QueueName> = policy
+                .delays
+                .iter()
+                .map(|delay| wait_queue(topology, name, *delay))
+                .collect::<Result<_, _>>()?;
+            Ok((Strategy::Backoff, steps))
+        }
+        Some(Strategy::Native) => {
+            holds_back(name, work, &policy.delays)?;
+            Ok((Strategy::Native, BTreeSet::new()))
+        }
+    }
+}
+
+/// The queue in which a copy waits that long and then comes back to `work` and
+/// nowhere else; of several the first by name. The worker publishes to it
+/// through the default exchange, so its own name is the key that would be kept.
+fn wait_queue(
+    topology: &Topology,
+    work: &QueueName,
+    delay: Duration,
+) -> Result<QueueName, PathProblem> {
+    let only_work = BTreeSet::from([work.clone()]);
+    let leads_back = |name: &&QueueName| {
+        let Some(queue) = topology.effective_queue(name) else {
+            return false;
+        };
+        let Some(dead_lettering) = &queue.dead_lettering else {
+            return false;
+        };
+        let key = match &dead_lettering.key {
+            DeadLetterKey::Kept => RoutingKey::of_queue(name),
+            DeadLetterKey::Replaced(key) => key.clone(),
+        };
+        // A queue that expires takes its messages along.
+        queue.message_ttl == Some(delay)
+            && queue.expires.is_none()
+            && route(topology, &dead_lettering.exchange, &key, &FieldTable::new()) == only_work
+    };
+    topology
+        .queues
+        .keys()
+        .find(leads_back)
+        .cloned()
+        .ok_or_else(|| PathProblem::NoWaitQueue(work.clone(), delay))
+}
+
+fn holds_back(name: &QueueName, work: &Queue, delays: &[Duration]) -> Result<(), PathProblem> {
+    let (Some(QueueType::Quorum), Some(delayed)) = (&work.kind, &work.delayed_retry) else {
+        return Err(PathProblem::NoDelayedRetry(name.clone()));
+    };
+    let (Some(shortest), Some(longest)) = (delays.first(), delays.last()) else {
+        return Ok(());
+    };
+    let kept = [
+        (*shortest, delayed.min),
+        // Without `max` the delay never grows.
+        (*longest, delayed.max.unwrap_or(delayed.min)),
+    ];
+    match kept.into_iter().find(|(wanted, kept)| wanted != kept) {
+        None => Ok(()),
+        Some((wanted, kept)) => Err(PathProblem::WaitsOtherwise(name.clone(), wanted, kept)),
+    }
+}

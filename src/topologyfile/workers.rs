@@ -1,0 +1,223 @@
+//! The `workers:` of a file: a work queue with its retries in a few lines.
+
+use crate::diagnostic::Diagnostic;
+use crate::topology::{QueueType, Strategy, Topology, Worker};
+use crate::topologyfile::check::Places;
+use crate::topologyfile::fields::Reader;
+use crate::topologyfile::queue_fields::Part;
+use crate::topologyfile::queues::{queue_name, read_bind};
+use crate::topologyfile::shorthand;
+use crate::topologyfile::tree::{Key, Node};
+
+/// The keys of a queue that are not settled by being a worker.
+const KEYS: [&str; 15] = [
+    "bind",
+    "type",
+    "retry",
+    "delivery_limit",
+    "message_ttl",
+    "max_length",
+    "max_length_bytes",
+    "overflow",
+    "single_active_consumer",
+    "max_priority",
+    "consumer_timeout",
+    "leader_locator",
+    "initial_cluster_size",
+    "arguments",
+    "description",
+];
+
+pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
+    for (key, value) in reader.entries(node, "workers") {
+        let Some(worker) = read_one(key, value, reader, topology, places) else {
+            continue;
+        };
+        let what = format!("worker '{}'", worker.name);
+        shorthand::add(worker.expand(), key, &what, reader, topology, places);
+    }
+}
+
+fn read_one(
+    key: &Key,
+    node: &Node,
+    reader: &mut Reader,
+    topology: &mut Topology,
+    places: &mut Places,
+) -> Option<Worker> {
+    let name = queue_name(key, reader)?;
+    let what = format!("worker '{name}'");
+    let fields = reader.fields(node, &what, &KEYS)?;
+    let queue = Part {
+        fields,
+        what: &what,
+        reader,
+        places,
+        default_type: Some(QueueType::Quorum),
+        of_worker: true,
+    }
+    .queue();
+    if let Some(node) = fields.get("bind") {
+        read_bind(node, reader, &name, topology, places);
+    }
+    if queue.kind == Some(QueueType::Stream) && fields.get("retry").is_none() {
+        reader.report(
+            Diagnostic::new(
+                "MQ114",
+                key.place.clone(),
+                format!("{what} is a stream, whose messages are read and never retried"),
+            )
+            .help("declare it under `queues:`"),
+        );
+        return None;
+    }
+    let Some(retry_node) = fields.get("retry") else {
+        reader.report(
+            Diagnostic::new("MQ107", key.place.clone(), format!("{what} has no `retry`")).help(
+                "add `retry: { delays: [10s] }`, or `retry: { strategy: immediate }` to try again at once",
+            ),
+        );
+        return None;
+    };
+    // A retry that could not be read has been reported.
+    let policy = queue.retry.as_ref()?;
+    let waits = policy.strategy != Some(Strategy::Immediate);
+    if waits && policy.delays.is_empty() {
+        // The other cases have been reported where delays are read.
+        if policy.strategy != Some(Strategy::Backoff) && retry_node.entry("delays").is_none() {
+            reader.report(
+                Diagnostic::new(
+                    "MQ107",
+                    retry_node.start(),
+                    format!("`retry` of {what} has no `delays`"),
+                )
+                .help("add `delays: [10s]`: how long a failed message waits"),
+            );
+        }
+        return None;
+    }
+    if policy.strategy == Some(Strategy::Native) && queue.kind != Some(QueueType::Quorum) {
+        reader.report(
+            Diagnostic::new(
+                "MQ114",
+                retry_node.place(),
+                format!("{what} asks for `native` retries, which only quorum queues have"),
+            )
+            .help("write `type: quorum`, or use another strategy"),
+        );
+        return None;
+    }
+    Some(Worker { name, queue })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::{prop_assert_eq, proptest};
+    use proptest::strategy::Strategy as Generator;
+
+    use crate::broker::BrokerFacts;
+    use crate::diagnostic::{Source, render};
+    use crate::retry::{self, Strategy};
+    use crate::topology::{QueueName, Topology};
+    use crate::topologyfile::{export, parse};
+
+    fn parsed(text: &str) -> Topology {
+        let source = Source {
+            name: "t.yaml".to_owned(),
+            text: text.to_owned(),
+        };
+        let mut topology = parse(std::slice::from_ref(&source), &|_| None)
+            .unwrap_or_else(|found| panic!("{}\n{text}", render(&found, &[source])));
+        // Their order has no meaning.
+        topology.bindings.sort_by_key(ToString::to_string);
+        topology
+    }
+
+    /// Any worker that can be written, with the strategy that it asks for.
+    fn worker() -> impl Generator<Value = (Strategy, String)> {
+        (
+            0_usize..4,
+            proptest::collection::vec(1_u64..100_000_000, 1..6),
+            proptest::option::of(0_u32..4),
+            proptest::option::of(1_u64..1000),
+            proptest::bool::ANY,
+            proptest::bool::ANY,
+        )
+            .prop_map(|(which, mut delays, more, length, bound, classic)| {
+                let (word, strategy) = Strategy::ALL[which];
+                delays.sort_unstable();
+                match strategy {
+                    Strategy::Dlx => delays.truncate(1),
+                    Strategy::Native => delays.truncate(2),
+                    Strategy::Immediate => delays.clear(),
+                    Strategy::Backoff => {}
+                }
+                let attempts = u32::try_from(delays.len()).expect("few") + 1;
+                let delays: Vec<String> = delays
+                    .iter()
+                    .map(|delay| {
+                        humantime::format_duration(Duration::from_millis(*delay)).to_string()
+                    })
+                    .collect();
+                // The default of 5 attempts reaches 4 delays.
+                let attempts = match more {
+                    None if delays.len() <= 4 => String::new(),
+                    more => format!(", max_attempts: {}", attempts + more.unwrap_or(0)),
+                };
+                let delays = if delays.is_empty() {
+                    String::new()
+                } else {
+                    format!(", delays: [{}]", delays.join(", "))
+                };
+                let mut text = format!("retry: {{ strategy: {word}{delays}{attempts} }}");
+                if let Some(length) = length {
+                    text.push_str(&format!(", max_length: {length}, overflow: reject-publish"));
+                }
+                if bound {
+                    text.push_str(
+                        ", bind: [ { exchange: in, key: 'a.*' }, { exchange: in, key: b } ]",
+                    );
+                }
+                if classic && strategy != Strategy::Native {
+                    text.push_str(", type: classic, max_priority: 3");
+                }
+                (strategy, text)
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn every_worker_has_the_path_it_asks_for((strategy, worker) in worker(), prefix in "[a-z]{0,3}") {
+            let topology = parsed(&format!(
+                "version: 1\nexchanges: {{ in: {{ type: topic }} }}\nworkers: {{ 'w.1': {{ {worker} }}, other: {{ {worker} }} }}\n"
+            ));
+            let topology = topology.prefixed(&prefix).expect("prefixed");
+            let name = QueueName::new(format!("{prefix}w.1")).expect("name");
+            let policy = topology.queues[&name].retry.clone().expect("retry");
+            let path = retry::path(&topology, &name, &policy).expect("path");
+            prop_assert_eq!(path.strategy, strategy);
+            prop_assert_eq!(path.dead_letter_queues, [QueueName::new(format!("{prefix}w.1.dlq")).expect("name")].into());
+            let steps: std::collections::BTreeSet<_> = policy.delays.iter().collect();
+            let waits = match strategy {
+                Strategy::Dlx | Strategy::Backoff => steps.len(),
+                Strategy::Immediate | Strategy::Native => 0,
+            };
+            prop_assert_eq!(path.wait_queues.len(), waits);
+        }
+
+        #[test]
+        fn written_out_it_is_the_same_topology((_, worker) in worker(), partitions in 1_u8..4) {
+            let topology = parsed(&format!(
+                "version: 1\nvhost: v\nexchanges: {{ in: {{ type: topic }} }}
+workers: {{ w: {{ {worker}, description: 'a ${{b}}: #' }} }}
+super_streams: {{ s: {{ partitions: {partitions}, max_age: 7d }} }}
+policies: {{ p: {{ pattern: '^x', definition: {{ max-length: 5 }}, description: why }} }}\n"
+            ).replace("${b}", "$${b}"));
+            let exported = export(&topology.as_declared(&BrokerFacts::newest_measured())).expect("exported");
+            prop_assert_eq!(&exported.left_out, &Vec::<String>::new());
+            prop_assert_eq!(parsed(&exported.text), topology);
+        }
+    }
+}
