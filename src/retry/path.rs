@@ -116,9 +116,16 @@ pub fn path(
     if let Some(death) = other_death(work) {
         return Err(PathProblem::DiesOtherwise(queue.clone(), death));
     }
+    let mut on_the_way = BTreeSet::new();
+    for target in &wait {
+        wait_from(topology, target, queue, &mut on_the_way);
+    }
     let expires = |name: &QueueName| topology.effective_queue(name)?.expires;
-    if let Some(queue) = wait.iter().find(|queue| expires(queue).is_some()) {
-        return Err(PathProblem::WaitQueueExpires(queue.clone()));
+    if let Some(queue) = on_the_way
+        .into_iter()
+        .find(|queue| expires(queue).is_some())
+    {
+        return Err(PathProblem::WaitQueueExpires(queue));
     }
     let park = park_address(topology, queue, exchange, policy.dead_letter_queue.as_ref())?;
     let longest_wait = wait

@@ -2,6 +2,7 @@
 //! matches a pattern, and that can change later, unlike arguments.
 
 use std::fmt;
+use std::sync::Arc;
 
 use fancy_regex::Regex;
 
@@ -84,10 +85,23 @@ impl fmt::Display for ApplyTo {
     }
 }
 
+/// A pattern, compiled once: it is asked of every queue. Compared by its text.
+#[derive(Clone, Debug)]
+struct Pattern {
+    text: String,
+    regex: Arc<Regex>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
 /// One policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    pattern: String,
+    pattern: Pattern,
     /// What it is for.
     pub apply_to: ApplyTo,
     /// Of several that match, the one with the highest wins.
@@ -109,7 +123,7 @@ impl Policy {
         priority: i32,
         definition: FieldTable,
     ) -> Result<Self> {
-        Regex::new(&pattern).map_err(|error| {
+        let regex = Regex::new(&pattern).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
                 format!("'{pattern}' is no pattern: {error}"),
@@ -117,7 +131,10 @@ impl Policy {
             .hint("escape dots and braces that stand for themselves: ^orders\\.")
         })?;
         Ok(Self {
-            pattern,
+            pattern: Pattern {
+                text: pattern,
+                regex: Arc::new(regex),
+            },
             apply_to,
             priority,
             definition,
@@ -128,16 +145,13 @@ impl Policy {
     /// The pattern.
     #[must_use]
     pub fn pattern(&self) -> &str {
-        &self.pattern
+        &self.pattern.text
     }
 
     /// Whether it is for a queue of that name and type.
     #[must_use]
     pub fn takes_queue(&self, name: &str, kind: Option<&QueueType>) -> bool {
-        self.apply_to.takes_queue(kind)
-            && Regex::new(&self.pattern)
-                .and_then(|pattern| pattern.is_match(name))
-                .unwrap_or(false)
+        self.apply_to.takes_queue(kind) && self.pattern.regex.is_match(name).unwrap_or(false)
     }
 
     /// The same policy for names that begin with `prefix`.
@@ -145,19 +159,25 @@ impl Policy {
     /// # Errors
     /// When the pattern is not anchored with `^`: it would take strangers too.
     pub fn prefixed(&self, prefix: &str) -> Result<Self> {
-        let Some(rest) = self.pattern.strip_prefix('^') else {
+        let Some(rest) = self.pattern().strip_prefix('^') else {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
                     "the pattern '{}' of a policy does not begin with ^, so a copy with a prefix would take queues of others",
-                    self.pattern
+                    self.pattern()
                 ),
             )
             .hint("anchor it with ^, or leave --prefix away"));
         };
+        let prefixed = Self::new(
+            format!("^{}{rest}", fancy_regex::escape(prefix)),
+            self.apply_to,
+            self.priority,
+            self.definition.clone(),
+        )?;
         Ok(Self {
-            pattern: format!("^{}{rest}", fancy_regex::escape(prefix)),
-            ..self.clone()
+            description: self.description.clone(),
+            ..prefixed
         })
     }
 }

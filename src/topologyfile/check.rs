@@ -89,7 +89,15 @@ pub(super) fn references(topology: &Topology, places: &Places, reader: &mut Read
 /// broker falls back to at-most-once and tells its log only. A queue that has
 /// no dead-letter exchange has no dead letters to lose on the way.
 fn at_least_once(topology: &Topology, places: &Places, reader: &mut Reader) {
+    let by_policy = topology
+        .policies
+        .values()
+        .any(|policy| policy.definition.contains_key("dead-letter-strategy"));
     for (name, place) in &places.declared {
+        let own = topology.queues.get(name);
+        if !by_policy && own.is_none_or(|own| own.dead_letter_strategy.is_none()) {
+            continue;
+        }
         let Some(queue) = topology.effective_queue(name) else {
             continue;
         };

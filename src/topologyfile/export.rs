@@ -140,10 +140,10 @@ fn queue_json(
     // What a type takes and ignores would be a mistake in a file.
     let kind = json.get("type").and_then(Json::as_str);
     let kind = kind.map(QueueType::from_name);
-    let overflow = topology.effective_queue(name).and_then(|q| q.overflow);
+    let overflow = || topology.effective_queue(name)?.overflow;
     let (mut sayable, unsayable): (FieldTable, FieldTable) = arguments
         .into_iter()
-        .partition(|(argument, value)| is_in_force(kind.as_ref(), overflow, argument, value));
+        .partition(|(argument, value)| is_in_force(kind.as_ref(), &overflow, argument, value));
     typed(&mut json, &mut sayable);
     let mut arguments = sayable;
     arguments.extend(unsayable);
@@ -193,7 +193,7 @@ fn retry_json(retry: &RetryPolicy) -> Json {
 /// such thing, and not where a condition of it is missing.
 fn is_in_force(
     kind: Option<&QueueType>,
-    overflow: Option<Overflow>,
+    overflow: &dyn Fn() -> Option<Overflow>,
     argument: &str,
     value: &FieldValue,
 ) -> bool {
@@ -201,7 +201,7 @@ fn is_in_force(
     match (argument, value.as_text()) {
         ("x-overflow", Some("reject-publish-dlx")) => !is_quorum,
         ("x-dead-letter-strategy", Some("at-least-once")) => {
-            is_quorum && overflow == Some(Overflow::RejectPublish)
+            is_quorum && overflow() == Some(Overflow::RejectPublish)
         }
         _ => super::queue_fields::typed_key(argument)
             .is_none_or(|key| super::queue_types::takes(kind, key)),

@@ -283,6 +283,38 @@ fn several_files_are_one_topology() {
 }
 
 #[test]
+fn short_forms_give_way_to_what_any_file_declares() {
+    let a = TextFile::new(
+        "a.yaml",
+        "version: 1\nworkers: { w: { retry: { strategy: immediate } } }\n",
+    );
+    let b = TextFile::new("b.yaml", "version: 1\nqueues: { w.dlq: }\n");
+    for files in [[&a, &b], [&b, &a]] {
+        let ran = Mq::new(["topology", "validate", &files[0].path(), &files[1].path()])
+            .run()
+            .code(65)
+            .says(&[
+                "has 1 mistake\n",
+                "worker 'w' makes queue 'w.dlq'",
+                "a.yaml:2:12",
+            ]);
+        assert!(!ran.stderr.contains("b.yaml"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_name_that_becomes_too_long_is_the_workers_mistake() {
+    let name = "w".repeat(250);
+    let shown = mistakes(&format!(
+        "version: 1\nworkers: {{ {name}: {{ retry: {{ delays: [10s] }} }} }}\n"
+    ));
+    assert!(
+        shown.contains("MQ104") && shown.contains("256 bytes"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn variables_come_from_the_environment() {
     let text = "version: 1\nqueues: { 'q.${STAGE}': { message_ttl: '${TTL:-5s}' } }\n";
     let run = |stage: Option<&str>| {

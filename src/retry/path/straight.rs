@@ -45,7 +45,26 @@ fn wait_queue(
     delay: Duration,
 ) -> Result<QueueName, PathProblem> {
     let only_work = BTreeSet::from([work.clone()]);
+    let ttl_by_policy = topology
+        .policies
+        .values()
+        .any(|policy| policy.definition.contains_key("message-ttl"));
     let leads_back = |name: &&QueueName| {
+        // Asked of every queue for every step: what an argument alone rules
+        // out needs no look at the policies.
+        let Some(own) = topology.queues.get(name) else {
+            return false;
+        };
+        let may_wait = own.message_ttl == Some(delay)
+            || (ttl_by_policy && own.message_ttl.is_none_or(|own| own > delay));
+        let leads_to_another = own.dead_lettering.as_ref().is_some_and(|own| {
+            let straight = own.exchange.is_empty();
+            straight
+                && matches!(&own.key, DeadLetterKey::Replaced(key) if key.as_str() != work.as_str())
+        });
+        if !may_wait || leads_to_another {
+            return false;
+        }
         let Some(queue) = topology.effective_queue(name) else {
             return false;
         };

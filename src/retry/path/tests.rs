@@ -330,6 +330,18 @@ fn a_wait_queue_keeps_its_messages_and_the_delay_asked_for() {
         found(&LOOP.replace("message_ttl: 5s", "message_ttl: 5s, expires: 1h")),
         Err(PathProblem::WaitQueueExpires(queue("wait")))
     );
+    let chained = "
+exchanges: { dlx: { type: direct } }
+queues:
+  work: { dead_letter: { exchange: dlx, key: a } }
+  a: { message_ttl: 1s, dead_letter: { exchange: '', key: b }, bind: [ { exchange: dlx, key: a } ] }
+  b: { message_ttl: 2s, expires: 1h, dead_letter: { exchange: '', key: work } }
+  dead: { bind: [ { exchange: dlx, key: dead } ] }
+";
+    assert_eq!(
+        found(chained),
+        Err(PathProblem::WaitQueueExpires(queue("b")))
+    );
     assert!(asked(LOOP, Strategy::Dlx, &[5]).is_ok());
     assert_eq!(
         asked(LOOP, Strategy::Dlx, &[6]),
