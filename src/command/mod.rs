@@ -15,6 +15,8 @@ mod topology_destroy;
 mod topology_export;
 mod topology_files;
 mod topology_plan;
+mod topology_prune;
+mod topology_steps;
 mod topology_validate;
 mod wait;
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::Files;
 use crate::diagnostic::{Source, render};
 use crate::error::{Error, ErrorKind, Result};
-use crate::topology::Topology;
+use crate::secret::Secret;
+use crate::topology::{Password, Topology};
 use crate::topologyfile;
 
 /// Reads the files of a command as one topology, under the names it asks for.
@@ -21,6 +22,37 @@ pub(super) fn load_named(files: &Files) -> Result<Topology> {
     } else {
         topology.prefixed(&files.prefix)
     }
+}
+
+/// Reads the passwords of users from where the file says they are.
+pub(super) fn with_passwords(mut topology: Topology) -> Result<Topology> {
+    for (name, user) in &mut topology.users {
+        let secret = match &user.password {
+            Some(Password::Environment(variable)) => std::env::var(variable).map_err(|_| {
+                Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("the password of user '{name}' is not there: the environment variable {variable} is not set"),
+                )
+                .hint(format!("set {variable}, or give the user another source"))
+            })?,
+            Some(Password::File(path)) => std::fs::read_to_string(path)
+                .map_err(|error| unreadable(path, &error).during(&format!("password of user '{name}'")))?
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            Some(Password::Known(_) | Password::Hash(_)) | None => continue,
+        };
+        if secret.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("the password of user '{name}' is empty"),
+            )
+            .hint("an empty password lets nobody in; leave `password` out to leave it as it is"));
+        }
+        user.password = Some(Password::Known(Secret::new(secret)));
+    }
+    Ok(topology)
 }
 
 /// Reads all of them as one topology.

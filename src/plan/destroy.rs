@@ -71,10 +71,15 @@ pub fn objections(
 }
 
 fn is_ours(topology: &Topology, binding: &Binding) -> bool {
-    match &binding.destination {
-        Destination::Queue(name) => topology.queues.contains_key(name),
-        Destination::Exchange(name) => topology.exchanges.contains_key(name),
-    }
+    let is_listed = topology
+        .bindings
+        .iter()
+        .any(|listed| super::compute::same_binding(listed, binding));
+    is_listed
+        || match &binding.destination {
+            Destination::Queue(name) => topology.queues.contains_key(name),
+            Destination::Exchange(name) => topology.exchanges.contains_key(name),
+        }
 }
 
 /// Exchanges in the order in which they can go: what feeds others first.
@@ -84,7 +89,13 @@ pub fn exchanges_last_first(topology: &Topology) -> Vec<ExchangeName> {
         .into_iter()
         .filter_map(|step| match step.object() {
             Object::Exchange(name) => Some(name),
-            Object::Queue(_) | Object::Binding(_) | Object::Policy(..) => None,
+            Object::Queue(_)
+            | Object::Binding(_)
+            | Object::Policy(..)
+            | Object::Vhost
+            | Object::User(_)
+            | Object::Permissions(_)
+            | Object::TopicPermission(_) => None,
         })
         .rev()
         .collect()

@@ -5,6 +5,7 @@ mod conflict;
 mod destroy;
 mod difference;
 mod order;
+mod prune;
 mod report;
 
 pub use compute::{Plan, Planned, Verb, plan};
@@ -12,4 +13,5 @@ pub use conflict::Conflict;
 pub use destroy::{DestroyReport, Gone, Objection, QueueUse, exchanges_last_first, objections};
 pub use difference::Difference;
 pub use order::{Object, Step, steps};
+pub use prune::{prunable, pruned_objects};
 pub use report::{ApplyReport, Done, Line, ReadBack};

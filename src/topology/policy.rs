@@ -3,11 +3,9 @@
 
 use std::fmt;
 
-use fancy_regex::Regex;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldTable;
-use crate::topology::QueueType;
+use crate::topology::{Pattern, QueueType};
 
 /// Whose policy it is; an object can have one of each kind in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +85,8 @@ impl fmt::Display for ApplyTo {
 /// One policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    pattern: String,
+    /// The names it is for.
+    pub pattern: Pattern,
     /// What it is for.
     pub apply_to: ApplyTo,
     /// Of several that match, the one with the highest wins.
@@ -97,44 +96,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy for names in which `pattern` is found somewhere (Perl syntax).
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the pattern is none.
-    pub fn new(
-        pattern: String,
-        apply_to: ApplyTo,
-        priority: i32,
-        definition: FieldTable,
-    ) -> Result<Self> {
-        Regex::new(&pattern).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                format!("'{pattern}' is no pattern: {error}"),
-            )
-            .hint("escape dots and braces that stand for themselves: ^orders\\.")
-        })?;
-        Ok(Self {
-            pattern,
-            apply_to,
-            priority,
-            definition,
-        })
-    }
-
-    /// The pattern.
-    #[must_use]
-    pub fn pattern(&self) -> &str {
-        &self.pattern
-    }
-
     /// Whether it is for a queue of that name and type.
     #[must_use]
     pub fn takes_queue(&self, name: &str, kind: Option<&QueueType>) -> bool {
-        self.apply_to.takes_queue(kind)
-            && Regex::new(&self.pattern)
-                .and_then(|pattern| pattern.is_match(name))
-                .unwrap_or(false)
+        self.apply_to.takes_queue(kind) && self.pattern.is_found_in(name)
     }
 
     /// The same policy for names that begin with `prefix`.
@@ -142,7 +107,7 @@ impl Policy {
     /// # Errors
     /// When the pattern is not anchored with `^`: it would take strangers too.
     pub fn prefixed(&self, prefix: &str) -> Result<Self> {
-        let Some(rest) = self.pattern.strip_prefix('^') else {
+        let Some(pattern) = self.pattern.prefixed(prefix) else {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
@@ -153,7 +118,7 @@ impl Policy {
             .hint("anchor it with ^, or leave --prefix away"));
         };
         Ok(Self {
-            pattern: format!("^{}{rest}", fancy_regex::escape(prefix)),
+            pattern,
             ..self.clone()
         })
     }
@@ -164,7 +129,12 @@ mod tests {
     use super::*;
 
     fn policy(pattern: &str, apply_to: ApplyTo) -> Policy {
-        Policy::new(pattern.to_owned(), apply_to, 0, FieldTable::new()).expect("policy")
+        Policy {
+            pattern: Pattern::new(pattern).expect("pattern"),
+            apply_to,
+            priority: 0,
+            definition: FieldTable::new(),
+        }
     }
 
     #[test]
@@ -184,7 +154,7 @@ mod tests {
                 "{pattern} {name}"
             );
         }
-        assert!(Policy::new("(".to_owned(), ApplyTo::All, 0, FieldTable::new()).is_err());
+        assert!(Pattern::new("(").is_err());
     }
 
     #[test]

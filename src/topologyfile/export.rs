@@ -211,7 +211,7 @@ fn take_text(arguments: &mut FieldTable, name: &str) -> Option<String> {
 
 fn policy_json(policy: &Policy) -> Json {
     let mut json = Map::new();
-    json.insert("pattern".to_owned(), json!(policy.pattern()));
+    json.insert("pattern".to_owned(), json!(policy.pattern.as_str()));
     if policy.apply_to != ApplyTo::All {
         json.insert("apply_to".to_owned(), json!(policy.apply_to.to_string()));
     }

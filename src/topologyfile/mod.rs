@@ -14,10 +14,12 @@ mod policies;
 mod queues;
 mod tree;
 mod units;
+mod users;
 mod variables;
+mod vhost;
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::topology::{PolicyKind, Topology, VhostName};
+use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, export};
 
@@ -27,7 +29,7 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 10] = [
     "version",
     "vhost",
     "exchanges",
@@ -35,6 +37,9 @@ const KEYS: [&str; 7] = [
     "bindings",
     "policies",
     "operator_policies",
+    "users",
+    "permissions",
+    "owns",
 ];
 
 /// Reads several files as one topology.
@@ -62,6 +67,7 @@ pub fn parse(
     if reader.is_clean() {
         check::references(&topology, &places, &mut reader);
     }
+    reader.hide_secrets(sources);
     reader.finish(topology)
 }
 
@@ -75,20 +81,8 @@ fn read_file(
         return;
     };
     read_version(root, fields.get("version"), reader);
-    if let Some(node) = fields.get("vhost")
-        && let Some(name) = reader.name::<VhostName, _>(node, "vhost", VhostName::new)
-    {
-        match &topology.vhost {
-            Some(other) if *other != name => reader.report(
-                Diagnostic::new(
-                    "MQ109",
-                    node.place(),
-                    format!("the files disagree about the vhost: '{other}' and '{name}'"),
-                )
-                .help("apply them one by one, or keep `vhost` in one of them"),
-            ),
-            _ => topology.vhost = Some(name),
-        }
+    if let Some(node) = fields.get("vhost") {
+        vhost::read(node, reader, topology);
     }
     if let Some(node) = fields.get("exchanges") {
         exchanges::read(node, reader, topology, places);
@@ -104,6 +98,13 @@ fn read_file(
             policies::read(kind, node, reader, topology, places);
         }
     }
+    if let Some(node) = fields.get("users") {
+        users::read_users(node, reader, topology);
+    }
+    if let Some(node) = fields.get("permissions") {
+        users::read_permissions(node, reader, topology, places);
+    }
+    users::read_owns(fields, reader, topology);
 }
 
 fn read_version(root: &Node, version: Option<&Node>, reader: &mut Reader) {

@@ -53,7 +53,7 @@ pub(super) fn typed_key(argument: &str) -> Option<&'static str> {
         .map(|(_, key)| *key)
 }
 
-const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
+pub(super) const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "queues") {

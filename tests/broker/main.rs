@@ -16,5 +16,7 @@ mod orders;
 mod plan;
 mod policies;
 mod proxy;
+mod prune;
 mod publish;
+mod users;
 mod wait;

@@ -75,6 +75,41 @@ queues:
 }
 
 #[test]
+fn users_and_permissions_can_be_wrong() {
+    let shown = mistakes(
+        "version: 1
+vhost: { default_queue_type: quorom, limits: { max_queues: -1, max_conections: 5 } }
+exchanges: { orders: { type: topic } }
+users:
+  a: { password: hunter2, tags: [ 7 ] }
+  b:
+    password: 12345
+  c: { password: { env: A, file: B } }
+  d: { password: { } }
+permissions:
+  a: { configure: '(', write: '' }
+  b: { configure: '', write: '', read: '', topics: { orders: { write: '', read: '[' } } }
+owns: [ '*' ]
+",
+    );
+    for secret in ["hunter2", "12345"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn permissions_name_exchanges_that_are_declared() {
+    let shown = mistakes(
+        "version: 1
+exchanges: { orders: { type: topic } }
+permissions: { a: { configure: '', write: '', read: '', topics: { ordres: { write: '', read: '' } } } }
+",
+    );
+    assert!(shown.contains("did you mean `orders`?"), "{shown}");
+}
+
+#[test]
 fn yaml_itself_can_be_wrong() {
     for (name, text) in [
         ("a_tab", "version: 1\nqueues:\n\ta: {}\n"),
