@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
 //! | edges | `amqp` (only user of lapin), `management` (only user of HTTP), `handler`, `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
-//! | decisions | `topologyfile`, `plan`, `routing`, `retry`, `deadletter`, `worker::machine` | do I/O, read a clock, roll dice |
+//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `deadletter`, `worker::machine` | do I/O, read a clock, roll dice |
 //! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `error`, `exit` | know who uses it |
 //!
 //! Invariants: a message is settled only after its outcome is confirmed; a
@@ -21,6 +21,7 @@ pub mod broker;
 pub mod cli;
 pub mod command;
 pub mod deadletter;
+pub mod definitions;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod error;

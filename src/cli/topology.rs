@@ -18,6 +18,7 @@ pub enum TopologyCommand {
     Apply(ApplyArgs),
     Validate(ValidateArgs),
     Export(ExportArgs),
+    Convert(ConvertArgs),
     Destroy(DestroyArgs),
 }
 
@@ -73,7 +74,37 @@ Exit codes:
   3 something cannot be said in a file, standard error tells what
   69 management API not reachable
   77 login or permission refused")]
-pub struct ExportArgs {}
+pub struct ExportArgs {
+    /// Write also the users of the cluster, with their passwords' hashes, and what they may do here
+    #[arg(long)]
+    pub users: bool,
+}
+
+/// Turn RabbitMQ's definitions (JSON) into a topology file, and back.
+///
+/// A JSON file is read as definitions, of a cluster or of one vhost, and written
+/// as YAML; topology files are written as definitions. No broker is asked. What
+/// the other side cannot say is told on standard error and is exit code 3.
+/// Settings that only mq reads (`retry:`, `owns:`) are not part of definitions.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology convert definitions.json --vhost shop > shop.yaml
+  mq topology convert shop.yaml --vhost shop > definitions.json
+
+Exit codes:
+  0 everything was converted
+  3 something cannot be said on the other side, standard error tells what
+  65 a file is wrong, or holds several vhosts and --vhost is missing
+  66 a file is missing")]
+pub struct ConvertArgs {
+    /// Definitions, or topology files; `-` for standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// The version of RabbitMQ that definitions are written for
+    #[arg(long = "for", value_name = "VERSION", default_value = "4.0")]
+    pub for_version: String,
+}
 
 /// Topology files.
 #[derive(Clone, Debug, Args)]

@@ -57,18 +57,30 @@ pub(super) fn with_passwords(mut topology: Topology) -> Result<Topology> {
 
 /// Reads all of them as one topology.
 pub(super) fn load<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Topology> {
+    parse(&load_sources(paths)?)
+}
+
+/// Reads the texts.
+pub(super) fn load_sources<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
         sources.extend(read(path)?);
     }
-    topologyfile::parse(&sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
+    Ok(sources)
+}
+
+/// Reads texts as one topology.
+pub(super) fn parse(sources: &[Source]) -> Result<Topology> {
+    topologyfile::parse(sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
         let count = diagnostics.len();
         let plural = if count == 1 { "mistake" } else { "mistakes" };
         Error::new(
             ErrorKind::InvalidInput,
             format!(
                 "the topology has {count} {plural}\n\n{}\n",
-                render(&diagnostics, &sources)
+                render(&diagnostics, sources)
             ),
         )
     })

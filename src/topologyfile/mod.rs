@@ -9,6 +9,7 @@ mod bindings;
 mod check;
 mod exchanges;
 mod export;
+mod export_users;
 mod fields;
 mod policies;
 mod queues;
@@ -29,7 +30,7 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "version",
     "vhost",
     "exchanges",
@@ -40,6 +41,7 @@ const KEYS: [&str; 10] = [
     "users",
     "permissions",
     "owns",
+    "elsewhere",
 ];
 
 /// Reads several files as one topology.
@@ -105,6 +107,9 @@ fn read_file(
         users::read_permissions(node, reader, topology, places);
     }
     users::read_owns(fields, reader, topology);
+    if let Some(node) = fields.get("elsewhere") {
+        places.read_elsewhere(node, reader);
+    }
 }
 
 fn read_version(root: &Node, version: Option<&Node>, reader: &mut Reader) {

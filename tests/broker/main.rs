@@ -8,6 +8,7 @@ mod vhost;
 mod apply;
 mod consume;
 mod consume_failures;
+mod convert;
 mod destroy;
 mod export;
 mod inspect;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("retry", &["topologyfile"]),
     ("message", &[]),
     ("topologyfile", &[]),
+    ("definitions", &[]),
     ("plan", &["topologyfile"]),
     ("deadletter", &[]),
     ("amqp", &[]),
