@@ -134,7 +134,7 @@ pub(super) async fn survey(
     let read = async {
         let management = session.management_of(connection.cluster()).await?;
         management
-            .topology(session.vhost()?, connection.facts())
+            .declared(session.vhost()?, connection.facts())
             .await
     };
     let present = match read.await {
@@ -291,7 +291,7 @@ async fn delete_vhost(report: &mut DestroyReport, session: &Session) -> Result<(
     let management = session.management()?;
     let vhost = session.vhost()?;
     let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
-    let left = management.topology(vhost, &facts).await?;
+    let left = management.declared(vhost, &facts).await?;
     let names = left.queues.keys().map(|name| format!("queue '{name}'"));
     let exchanges = left.exchanges.keys().filter(|name| !name.is_reserved());
     let left: Vec<String> = names

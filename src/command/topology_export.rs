@@ -12,7 +12,7 @@ pub(super) async fn run(args: &ExportArgs, session: &Session) -> anyhow::Result<
     let vhost = session.vhost()?;
     let management = session.management()?;
     let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
-    let mut topology = management.topology(vhost, &facts).await?;
+    let mut topology = management.declared(vhost, &facts).await?;
     if args.users {
         topology.users = management.users().await?;
         topology.permissions = management.permissions(vhost).await?;

@@ -56,7 +56,7 @@ pub(super) async fn there(
     facts: &BrokerFacts,
     prune: bool,
 ) -> Result<Topology> {
-    let mut there = management.topology(vhost, facts).await?;
+    let mut there = management.declared(vhost, facts).await?;
     if !wanted.policies.is_empty() || prune {
         there.policies = management.policies(vhost).await?;
     }

@@ -89,6 +89,17 @@ impl Management {
         self.answer(request, doing).await
     }
 
+    /// A list, with parameters of its own.
+    pub(super) async fn list<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, &str)],
+        doing: &str,
+    ) -> Result<Vec<T>> {
+        let request = self.request(Method::GET, path).query(parameters);
+        self.answer(request, doing).await
+    }
+
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],

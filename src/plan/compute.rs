@@ -3,14 +3,15 @@
 //! A plan is a value. It is empty exactly when nothing differs; making it
 //! changes nothing.
 
+use std::collections::BTreeSet;
+
 use crate::broker::BrokerFacts;
-use crate::field::table_to_json;
 use crate::plan::difference::{
     Difference, exchange_differences, permission_differences, policy_differences,
     queue_differences, topic_permission_differences, user_differences, vhost_differences,
 };
 use crate::plan::{Object, Step, steps};
-use crate::topology::{Binding, Topology, VhostName, VhostSettings};
+use crate::topology::{BindingIdentity, Topology, VhostName, VhostSettings};
 
 /// What is to be done about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +67,11 @@ impl Plan {
 /// Compares what is wanted with what is there.
 #[must_use]
 pub fn plan(vhost: VhostName, wanted: &Topology, there: &Topology, facts: &BrokerFacts) -> Plan {
+    let bindings = there.binding_identities();
     let steps = steps(wanted)
         .into_iter()
         .map(|step| {
-            let verb = verb(&step, there, facts);
+            let verb = verb(&step, there, &bindings, facts);
             let step = completed(step, there);
             Planned { step, verb }
         })
@@ -81,7 +83,12 @@ pub fn plan(vhost: VhostName, wanted: &Topology, there: &Topology, facts: &Broke
     }
 }
 
-fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
+fn verb(
+    step: &Step,
+    there: &Topology,
+    bindings: &BTreeSet<BindingIdentity>,
+    facts: &BrokerFacts,
+) -> Verb {
     let differences = match step {
         Step::Exchange(name, wanted) => there
             .exchanges
@@ -115,11 +122,7 @@ fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
             .topic_permissions
             .get(key)
             .map(|there| topic_permission_differences(wanted, there)),
-        Step::Binding(wanted) => there
-            .bindings
-            .iter()
-            .any(|there| same_binding(there, wanted))
-            .then(Vec::new),
+        Step::Binding(wanted) => bindings.contains(&wanted.identity()).then(Vec::new),
     };
     match differences {
         None => Verb::Create,
@@ -159,15 +162,6 @@ fn completed(step: Step, there: &Topology) -> Step {
         | Step::Permissions(..)
         | Step::TopicPermission(..)) => step,
     }
-}
-
-/// Values compare as the broker compares them, through JSON, because the
-/// management API forgets the width of numbers.
-pub(super) fn same_binding(there: &Binding, wanted: &Binding) -> bool {
-    there.source == wanted.source
-        && there.destination == wanted.destination
-        && there.key == wanted.key
-        && table_to_json(&there.arguments) == table_to_json(&wanted.arguments)
 }
 
 #[cfg(test)]

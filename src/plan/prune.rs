@@ -4,7 +4,6 @@
 //! nobody else uses (`owns:`); what has such a name and is not declared is theirs.
 
 use crate::plan::Object;
-use crate::plan::compute::same_binding;
 use crate::topology::{Destination, Topology};
 
 /// The queues, exchanges, policies and bindings of `there` that may go.
@@ -18,6 +17,7 @@ pub fn prunable(wanted: &Topology, there: &Topology) -> Topology {
             && !name.is_empty()
             && wanted.owns.iter().any(|pattern| pattern.is_found_in(name))
     };
+    let wanted_bindings = wanted.binding_identities();
     let mut prunable = Topology::default();
     for (name, queue) in &there.queues {
         if owned(name.as_str()) && !wanted.queues.contains_key(name) {
@@ -39,11 +39,7 @@ pub fn prunable(wanted: &Topology, there: &Topology) -> Topology {
             Destination::Queue(name) => owned(name.as_str()),
             Destination::Exchange(name) => owned(name.as_str()),
         };
-        let is_wanted = wanted
-            .bindings
-            .iter()
-            .any(|wanted| same_binding(binding, wanted));
-        if is_owned && !is_wanted {
+        if is_owned && !wanted_bindings.contains(&binding.identity()) {
             prunable.bindings.push(binding.clone());
         }
     }

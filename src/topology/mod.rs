@@ -15,9 +15,9 @@ mod retry_policy;
 mod user;
 mod vhost;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-pub use binding::{Binding, Destination};
+pub use binding::{Binding, BindingIdentity, Destination};
 pub use exchange::{Exchange, ExchangeType};
 pub use name::{
     ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, UserName, VhostName,
@@ -67,6 +67,12 @@ impl Topology {
             || !self.users.is_empty()
             || !self.permissions.is_empty()
             || !self.topic_permissions.is_empty()
+    }
+
+    /// The bindings by what makes them the same ones for a broker.
+    #[must_use]
+    pub fn binding_identities(&self) -> BTreeSet<BindingIdentity> {
+        self.bindings.iter().map(Binding::identity).collect()
     }
 
     /// The exchange of that name, the predeclared ones included.

@@ -1,6 +1,6 @@
 //! A topology read from a broker, written as a file that plans empty against it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
@@ -41,12 +41,19 @@ pub fn export(topology: &Topology) -> Result<Exported, String> {
         .map(|(name, exchange)| (name.to_string(), exchange_json(exchange)))
         .collect();
     insert(&mut file, "exchanges", Json::Object(exchanges));
+    let mut bound: BTreeMap<&QueueName, Vec<Json>> = BTreeMap::new();
+    for binding in &topology.bindings {
+        if let Destination::Queue(queue) = &binding.destination {
+            bound.entry(queue).or_default().push(queue_binding(binding));
+        }
+    }
     let queues: Map<String, Json> = topology
         .queues
         .iter()
         .filter(|(name, _)| !name.is_reserved())
         .map(|(name, queue)| {
-            let json = queue_json(topology, name, queue, &mut left_out);
+            let bind = bound.remove(name).unwrap_or_default();
+            let json = queue_json(bind, name, queue, &mut left_out);
             (name.to_string(), json)
         })
         .collect();
@@ -168,7 +175,7 @@ fn flag(json: &mut Map<String, Json>, name: &str, value: bool, default: bool) {
 }
 
 fn queue_json(
-    topology: &Topology,
+    bind: Vec<Json>,
     name: &QueueName,
     queue: &Queue,
     left_out: &mut Vec<String>,
@@ -180,12 +187,6 @@ fn queue_json(
     }
     flag(&mut json, "durable", queue.durable, true);
     flag(&mut json, "auto_delete", queue.auto_delete, false);
-    let bind: Vec<Json> = topology
-        .bindings
-        .iter()
-        .filter(|binding| binding.destination == Destination::Queue(name.clone()))
-        .map(queue_binding)
-        .collect();
     insert(&mut json, "bind", Json::Array(bind));
     typed(&mut json, &mut arguments);
     // What is left under a name that has a typed key has a value the key cannot say.
