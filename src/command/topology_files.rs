@@ -125,7 +125,21 @@ fn read(path: &Path) -> Result<Vec<Source>> {
         .collect()
 }
 
+/// Larger than any topology: a log or a dump given by mistake.
+const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
+
 fn source(name: String, bytes: Vec<u8>) -> Result<Source> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "{name} has {} MiB, more than the {} MiB that a topology file may have",
+                bytes.len() / (1024 * 1024),
+                MAX_FILE_BYTES / (1024 * 1024)
+            ),
+        )
+        .hint("is it the right file? several files are one topology"));
+    }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
         Err(error) => {

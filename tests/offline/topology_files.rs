@@ -161,6 +161,36 @@ fn an_alias_bomb_is_refused_quickly() {
 }
 
 #[test]
+fn a_large_topology_is_read_and_a_huge_file_is_not() {
+    let mut large = "version: 1\nqueues:\n".to_owned();
+    for n in 0..45_000 {
+        large.push_str(&format!("  q{n}: {{ type: classic, max_length: 5 }}\n"));
+    }
+    Mq::new(["topology", "validate", "-"])
+        .stdin(large)
+        .run()
+        .code(0)
+        .shows(&["45000 queues"]);
+    Mq::new(["topology", "validate", "-"])
+        .stdin(vec![b'a'; 33 * 1024 * 1024])
+        .run()
+        .code(65)
+        .says(&["<stdin> has 33 MiB"]);
+}
+
+#[test]
+fn files_from_windows_are_files_too() {
+    let text = "\u{feff}version: 1\r\nqueues:\r\n  'C:\\x: %é/ 😀': { type: quorum }\r\n";
+    Mq::new(["topology", "validate", "-"])
+        .stdin(text)
+        .run()
+        .code(0)
+        .shows(&["1 queues"]);
+    let shown = mistakes(&text.replace("type", "typ"));
+    assert!(shown.contains("t.yaml:3:"), "{shown}");
+}
+
+#[test]
 fn bytes_that_are_not_utf_8_are_named_by_line() {
     Mq::new(["topology", "validate", "-"])
         .stdin(b"version: 1\n# \xff\n".to_vec())
