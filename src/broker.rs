@@ -123,6 +123,13 @@ impl BrokerFacts {
         self.numbers >= (3, 12, 0)
     }
 
+    /// Whether vhosts have a default queue type; 3.10.8 takes the setting and
+    /// does nothing (release notes of 3.12.0).
+    #[must_use]
+    pub fn has_default_queue_type(&self) -> bool {
+        self.numbers >= (3, 12, 0)
+    }
+
     /// Whether streams filter by `x-stream-filter-size-bytes` (release notes of
     /// 3.13.0); 3.10.8 stores it and does nothing.
     #[must_use]

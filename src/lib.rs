@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
 //! | edges | `amqp` (only user of lapin), `management` (only user of HTTP), `handler`, `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
-//! | decisions | `topologyfile`, `plan`, `routing`, `retry`, `deadletter`, `worker::machine` | do I/O, read a clock, roll dice |
-//! | vocabulary | `topology`, `message`, `field`, `broker`, `endpoint`, `diagnostic`, `error`, `exit` | know who uses it |
+//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `deadletter`, `worker::machine` | do I/O, read a clock, roll dice |
+//! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `error`, `exit` | know who uses it |
 //!
 //! Invariants: a message is settled only after its outcome is confirmed; a
 //! message counts as published only when it is confirmed *and* routed; every
@@ -21,6 +21,7 @@ pub mod broker;
 pub mod cli;
 pub mod command;
 pub mod deadletter;
+pub mod definitions;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod error;
@@ -33,6 +34,7 @@ pub mod output;
 pub mod plan;
 pub mod retry;
 pub mod routing;
+pub mod secret;
 pub mod topology;
 pub mod topologyfile;
 pub mod worker;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::global::duration;
 
@@ -18,6 +18,7 @@ pub enum TopologyCommand {
     Apply(ApplyArgs),
     Validate(ValidateArgs),
     Export(ExportArgs),
+    Convert(ConvertArgs),
     Destroy(DestroyArgs),
 }
 
@@ -30,6 +31,7 @@ pub enum TopologyCommand {
 #[command(after_long_help = "Examples:
   mq topology destroy topologies/orders.yaml
   mq topology destroy --yes --prefix ci-1234. topologies/orders.yaml
+  mq topology destroy --yes --vhost ci-1234 --delete-vhost topologies/orders.yaml
 
 Exit codes:
   0 all of it is gone
@@ -51,6 +53,10 @@ pub struct DestroyArgs {
     /// Delete also what is in use: messages are lost
     #[arg(long)]
     pub force: bool,
+
+    /// Delete the vhost too, if nothing is left in it then
+    #[arg(long)]
+    pub delete_vhost: bool,
 }
 
 /// Write what a vhost has as a topology file that plans empty against it.
@@ -68,7 +74,37 @@ Exit codes:
   3 something cannot be said in a file, standard error tells what
   69 management API not reachable
   77 login or permission refused")]
-pub struct ExportArgs {}
+pub struct ExportArgs {
+    /// Write also the users of the cluster, with their passwords' hashes, and what they may do here
+    #[arg(long)]
+    pub users: bool,
+}
+
+/// Turn RabbitMQ's definitions (JSON) into a topology file, and back.
+///
+/// A JSON file is read as definitions, of a cluster or of one vhost, and written
+/// as YAML; topology files are written as definitions. No broker is asked. What
+/// the other side cannot say is told on standard error and is exit code 3.
+/// Settings that only mq reads (`retry:`, `owns:`) are not part of definitions.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology convert definitions.json --vhost shop > shop.yaml
+  mq topology convert shop.yaml --vhost shop > definitions.json
+
+Exit codes:
+  0 everything was converted
+  3 something cannot be said on the other side, standard error tells what
+  65 a file is wrong, or holds several vhosts and --vhost is missing
+  66 a file is missing")]
+pub struct ConvertArgs {
+    /// Definitions, or topology files; `-` for standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// The version of RabbitMQ that definitions are written for
+    #[arg(long = "for", value_name = "VERSION", default_value = "4.0")]
+    pub for_version: String,
+}
 
 /// Topology files.
 #[derive(Clone, Debug, Args)]
@@ -82,6 +118,7 @@ pub struct Files {
     pub flagged: Vec<PathBuf>,
 
     /// Put this before the name of everything the files declare: a throw-away copy
+    /// (settings of the vhost are not part of it)
     #[arg(
         long,
         value_name = "TEXT",
@@ -104,22 +141,24 @@ impl Files {
 /// otherwise than the file says is found before anything is created: then
 /// nothing is changed, and every difference is shown with its ways out.
 /// Afterwards everything is read back and proved, if the management API answers.
-/// Nothing is ever deleted.
+/// Nothing is deleted without --prune.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology apply topologies/orders.yaml
   mq topology apply --vhost shop base.yaml extra/
   mq topology apply --wait 2m --vhost ci-1234 --create-vhost topologies/
   mq topology apply --prefix ci-1234. topologies/orders.yaml
+  mq topology apply --prune --yes topologies/
 
 Exit codes:
   0 the broker has it
-  2 something is there otherwise, or needs a newer broker: nothing was changed
+  2 something is there otherwise, needs a newer broker, or --yes is missing: nothing was changed
   3 failed after something was created (the report says what)
   65 a file is wrong
   66 a file is missing
   69 broker unavailable
   77 login or permission refused")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ApplyArgs {
     /// What to apply.
     #[command(flatten)]
@@ -138,6 +177,28 @@ pub struct ApplyArgs {
     /// Wait this long for the broker to answer first
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
+
+    /// Delete what the files own (`owns:`) and do not declare, with --yes
+    ///
+    /// Queues that hold messages or have consumers, and exchanges that feed what
+    /// the files do not own, stop it before anything is changed.
+    #[arg(long)]
+    pub prune: bool,
+
+    /// Delete without asking
+    #[arg(long, requires = "prune")]
+    pub yes: bool,
+
+    /// Permit what is not done unasked
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub allow: Vec<Allow>,
+}
+
+/// What apply does only when told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Allow {
+    /// Prune also queues in use, with the messages they hold.
+    LoseMessages,
 }
 
 /// Show what apply would do, object by object and argument by argument.
@@ -167,6 +228,10 @@ pub struct PlanArgs {
     /// Exit with 1 if anything differs
     #[arg(long)]
     pub check: bool,
+
+    /// Show also what `apply --prune` would delete
+    #[arg(long)]
+    pub prune: bool,
 }
 
 /// Check files without a broker.

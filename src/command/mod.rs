@@ -11,10 +11,13 @@ mod retry_path;
 mod session;
 mod signals;
 mod topology_apply;
+mod topology_convert;
 mod topology_destroy;
 mod topology_export;
 mod topology_files;
 mod topology_plan;
+mod topology_prune;
+mod topology_steps;
 mod topology_validate;
 mod wait;
 
@@ -92,8 +95,11 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
         }
-        Command::Topology(TopologyCommand::Export(_)) => {
-            block_on(topology_export::run(&session(cli.global)?))
+        Command::Topology(TopologyCommand::Export(args)) => {
+            block_on(topology_export::run(&args, &session(cli.global)?))
+        }
+        Command::Topology(TopologyCommand::Convert(args)) => {
+            topology_convert::run(&args, cli.global.vhost)
         }
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),

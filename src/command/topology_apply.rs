@@ -1,28 +1,26 @@
 //! `mq topology apply`: first look at everything, then create what is missing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
-
 use super::session::Session;
+use super::topology_prune::{self, Prune};
+use super::topology_steps::{APPLY, Broker, create, known_from, look, without_creating};
 use super::{topology_files, topology_plan, wait};
-use crate::amqp::{Connection, Declared, Frames};
+use crate::amqp::Frames;
 use crate::broker::BrokerFacts;
 use crate::cli::ApplyArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
+use crate::management::Right;
 use crate::output::{apply_json, apply_text, plan_json, plan_text};
-use crate::plan::{ApplyReport, Conflict, Done, Line, Plan, ReadBack, Step, Verb, plan, steps};
+use crate::plan::{
+    ApplyReport, Done, Plan, ReadBack, Step, Verb, plan, prunable, pruned_objects, steps,
+};
 use crate::topology::{PolicyKind, Topology};
 
-const NAME: &str = "mq topology apply";
-
-/// Requests under way at once, each on a channel of its own.
-const AT_ONCE: usize = 16;
-
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::load_named(&args.files)?;
+    let topology = topology_files::with_passwords(topology_files::load_named(&args.files)?)?;
+    topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());
     if args.create_vhost {
         create_vhost(args.wait, &topology, &session).await?;
@@ -31,11 +29,11 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         wait::for_amqp_within(limit, &session).await?;
     }
     if args.dry_run {
-        let (plan, broker) = topology_plan::make(&topology, &session).await?;
+        let (plan, broker) = topology_plan::make(&topology, &session, args.prune).await?;
         session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
         return Ok(topology_plan::verdict(&plan, false)?);
     }
-    let mut connection = session.connect(NAME, Frames::Large).await?;
+    let mut connection = session.connect(APPLY, Frames::Large).await?;
     let facts = connection.facts().clone();
     if let Some(refusal) = topology_plan::refusal(&topology, &facts) {
         connection.close().await;
@@ -43,13 +41,12 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     // Without the management API the broker's own comparison has to do.
     let cluster = connection.cluster().map(str::to_owned);
-    let planned = match planned(&topology, &session, &facts, cluster.as_deref()).await {
-        Ok(plan) => Some(plan),
-        // Policies have no other way than the management API.
-        Err(error) if !topology.policies.is_empty() => {
+    let planned = match planned(&topology, &session, &facts, cluster.as_deref(), args.prune).await {
+        Ok(planned) => Some(planned),
+        Err(error) if topology.needs_management() || args.prune => {
             connection.close().await;
             return Err(error
-                .during("policies go through the management API")
+                .during("policies, vhosts, users and --prune go through the management API")
                 .into());
         }
         Err(error) if error.kind() == ErrorKind::Configuration => {
@@ -64,11 +61,28 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
             None
         }
     };
-    if let Some(plan) = &planned {
-        may_set_policies(plan, &session).await?;
+    if let Some((plan, _)) = &planned {
+        must_have_rights(plan, &session).await?;
     }
-    let steps = steps(&topology);
-    let existing = match &planned {
+    let prune = match &planned {
+        Some((plan, there)) if args.prune => {
+            let mut prune = Prune::survey(&topology, there, &connection, &session).await?;
+            prune.approve(args, plan, &session)?;
+            Some(prune)
+        }
+        _ => None,
+    };
+    let plan = planned.map(|(plan, _)| plan);
+    // The plan's steps carry what the file leaves open.
+    let steps = match &plan {
+        Some(plan) => plan
+            .steps
+            .iter()
+            .map(|planned| planned.step.clone())
+            .collect(),
+        None => steps(&topology),
+    };
+    let existing = match &plan {
         Some(plan) => known_from(plan),
         None => look(&mut connection, &steps, &session).await?,
     };
@@ -82,7 +96,7 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
             connection: &connection,
             session: &session,
         };
-        create(&broker, &steps, existing, planned.as_ref()).await
+        create(&broker, &steps, existing, plan.as_ref()).await
     };
     let mut report = ApplyReport {
         vhost: session.vhost()?.clone(),
@@ -90,6 +104,9 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         lines,
         read_back: ReadBack::NotNeeded,
     };
+    if let Some(prune) = prune {
+        prune.run(&mut report, &connection, &session).await;
+    }
     connection.close().await;
     if report.changed() && report.failure().is_none() {
         read_back(&mut report, &topology, &session, &facts, cluster.as_deref()).await;
@@ -99,14 +116,19 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
 }
 
 /// Asked before anything is changed, for a refusal half-way helps nobody.
-async fn may_set_policies(plan: &Plan, session: &Session) -> Result<()> {
-    for (_, kind) in PolicyKind::ALL {
-        let sets_one = plan.steps.iter().any(|planned| {
-            matches!(&planned.step, Step::Policy(its_kind, ..) if *its_kind == kind)
-                && planned.verb != Verb::Keep
-        });
-        if sets_one {
-            session.management()?.may_set_policies(kind).await?;
+async fn must_have_rights(plan: &Plan, session: &Session) -> Result<()> {
+    let mut asked = Vec::new();
+    for planned in plan.steps.iter().filter(|step| step.verb != Verb::Keep) {
+        let right = match &planned.step {
+            Step::Policy(PolicyKind::User, ..) => Right::Policies,
+            Step::Policy(PolicyKind::Operator, ..) => Right::OperatorPolicies,
+            Step::Vhost(_) => Right::Vhosts,
+            Step::User(..) | Step::Permissions(..) | Step::TopicPermission(..) => Right::Users,
+            Step::Exchange(..) | Step::Queue(..) | Step::Binding(_) => continue,
+        };
+        if !asked.contains(&right) {
+            session.management()?.must_have(right).await?;
+            asked.push(right);
         }
     }
     Ok(())
@@ -137,11 +159,16 @@ async fn planned(
     session: &Session,
     facts: &BrokerFacts,
     cluster: Option<&str>,
-) -> Result<Plan> {
+    prune: bool,
+) -> Result<(Plan, Topology)> {
     let vhost = session.vhost()?.clone();
     let management = session.management_of(cluster).await?;
-    let there = topology_plan::there(topology, &management, &vhost, facts).await?;
-    Ok(plan(vhost, topology, &there, facts))
+    let there = topology_plan::there(topology, &management, &vhost, facts, prune).await?;
+    let mut plan = plan(vhost, topology, &there, facts);
+    if prune {
+        plan.prune = pruned_objects(&prunable(topology, &there));
+    }
+    Ok((plan, there))
 }
 
 /// A successful declaration is no proof: what the broker substituted or left
@@ -153,8 +180,8 @@ async fn read_back(
     facts: &BrokerFacts,
     cluster: Option<&str>,
 ) {
-    let plan = match planned(topology, session, facts, cluster).await {
-        Ok(plan) => plan,
+    let plan = match planned(topology, session, facts, cluster, false).await {
+        Ok((plan, _)) => plan,
         Err(error) => {
             report.read_back = ReadBack::Impossible(error.message().to_owned());
             return;
@@ -202,189 +229,24 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
         )
         .hint("what exists cannot be changed in place; the report lists the ways out of each"));
     }
+    let kept: Vec<String> = report
+        .lines
+        .iter()
+        .filter_map(|line| match &line.done {
+            Done::Kept(why) => Some(format!("{}: {why}", line.object)),
+            _ => None,
+        })
+        .collect();
     match report.failure() {
+        None if !kept.is_empty() => Err(Error::new(
+            ErrorKind::Partial,
+            format!("kept what should be pruned:\n{}", kept.join("\n")),
+        )
+        .hint("stop who uses it and run this again, or give --allow lose-messages as well")),
         None => Ok(Exit::Done),
         Some(error) if report.changed() => Err(error.clone().as_kind(ErrorKind::Partial).during(
             "stopped half-way; the report says what was created, and applying again completes it",
         )),
         Some(error) => Err(error.clone()),
-    }
-}
-
-/// What the plan knows about each step; `None`: to be done.
-fn known_from(plan: &Plan) -> Vec<Option<Done>> {
-    plan.steps
-        .iter()
-        .map(|planned| match &planned.verb {
-            Verb::Create | Verb::Change(_) => None,
-            Verb::Keep => Some(Done::Unchanged),
-            Verb::Blocked(differences) => Some(Done::Conflict(Conflict {
-                object: planned.step.object(),
-                differences: differences.clone(),
-                said: String::new(),
-            })),
-        })
-        .collect()
-}
-
-/// The same without the management API. What exists is declared again: the
-/// broker compares and changes nothing. Bindings cannot be looked at.
-async fn look(
-    connection: &mut Connection,
-    steps: &[Step],
-    session: &Session,
-) -> Result<Vec<Option<Done>>> {
-    let mut known = Vec::with_capacity(steps.len());
-    for step in steps {
-        if connection.is_worn() {
-            let fresh = session.connect(NAME, Frames::Large).await?;
-            std::mem::replace(connection, fresh).close().await;
-        }
-        let exists = match step {
-            Step::Exchange(name, _) => connection.exchange_exists(name).await?,
-            Step::Queue(name, _) => connection.queue_status(name).await?.is_some(),
-            Step::Binding(_) | Step::Policy(..) => false,
-        };
-        known.push(if exists {
-            Some(declare(connection, step).await?)
-        } else {
-            None
-        });
-    }
-    Ok(known)
-}
-
-/// Both ways to the broker.
-struct Broker<'b> {
-    connection: &'b Connection,
-    session: &'b Session,
-}
-
-/// Carries one step out.
-async fn carry_out(broker: &Broker<'_>, step: &Step) -> Result<Done> {
-    match step {
-        Step::Exchange(..) | Step::Queue(..) => declare(broker.connection, step).await,
-        Step::Binding(binding) => {
-            broker.connection.bind(binding).await?;
-            Ok(Done::Unchanged)
-        }
-        Step::Policy(kind, name, policy) => {
-            let vhost = broker.session.vhost()?;
-            let management = broker.session.management()?;
-            management.set_policy(vhost, *kind, name, policy).await?;
-            Ok(Done::Unchanged)
-        }
-    }
-}
-
-/// Declares an exchange or a queue; the others have no declaration that compares.
-async fn declare(connection: &Connection, step: &Step) -> Result<Done> {
-    let declared = match step {
-        Step::Exchange(name, exchange) => connection.declare_exchange(name, exchange).await?,
-        Step::Queue(name, queue) => connection.declare_queue(name, queue).await?,
-        Step::Binding(_) | Step::Policy(..) => Declared::AsAsked,
-    };
-    Ok(match declared {
-        Declared::AsAsked => Done::Unchanged,
-        Declared::Refused(said) if said.starts_with("inequivalent arg") => {
-            Done::Conflict(Conflict::read(step.object(), said))
-        }
-        Declared::Refused(said) => {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("{}: the broker says: {said}", step.object()),
-            )
-            .hint("correct it in the file; this version of the broker does not take it"));
-        }
-    })
-}
-
-fn without_creating(steps: &[Step], existing: Vec<Option<Done>>) -> Vec<Line> {
-    steps
-        .iter()
-        .zip(existing)
-        .map(|(step, done)| Line {
-            object: step.object(),
-            done: done.unwrap_or(Done::NotTried),
-        })
-        .collect()
-}
-
-/// Creates what is missing, kind after kind, until something fails. Within a
-/// kind nothing depends on another (but exchanges on their alternates), so
-/// several requests are under way at once.
-async fn create(
-    broker: &Broker<'_>,
-    steps: &[Step],
-    existing: Vec<Option<Done>>,
-    plan: Option<&Plan>,
-) -> Vec<Line> {
-    let failed = AtomicBool::new(false);
-    let mut lines = Vec::with_capacity(steps.len());
-    let work: Vec<(usize, &Step, Option<Done>)> = steps
-        .iter()
-        .zip(existing)
-        .enumerate()
-        .map(|(at, (step, existing))| (at, step, existing))
-        .collect();
-    for kind in work.chunk_by(|(_, a, _), (_, b, _)| rank(a) == rank(b)) {
-        let at_once = match kind.first() {
-            Some((_, Step::Queue(..) | Step::Binding(_), _)) => AT_ONCE,
-            _ => 1,
-        };
-        let done: Vec<Line> = stream::iter(kind)
-            .map(|(at, step, existing)| {
-                let verb = plan
-                    .and_then(|plan| plan.steps.get(*at))
-                    .map(|planned| &planned.verb);
-                create_one(broker, step, existing.clone(), verb, &failed)
-            })
-            .buffered(at_once)
-            .collect()
-            .await;
-        lines.extend(done);
-    }
-    lines
-}
-
-fn rank(step: &Step) -> u8 {
-    match step {
-        Step::Exchange(..) => 0,
-        Step::Policy(..) => 1,
-        Step::Queue(..) => 2,
-        Step::Binding(_) => 3,
-    }
-}
-
-async fn create_one(
-    broker: &Broker<'_>,
-    step: &Step,
-    existing: Option<Done>,
-    verb: Option<&Verb>,
-    failed: &AtomicBool,
-) -> Line {
-    let done = match existing {
-        Some(done) => done,
-        None if failed.load(Ordering::Relaxed) => Done::NotTried,
-        None => match carry_out(broker, step).await {
-            Ok(Done::Unchanged) => match (step, verb) {
-                (_, Some(Verb::Change(differences))) => Done::Changed(differences.clone()),
-                (Step::Binding(_), None) => Done::Ensured,
-                _ => Done::Created,
-            },
-            // Somebody else created it otherwise between our look and now.
-            Ok(Done::Conflict(conflict)) => {
-                Done::Failed(Error::new(ErrorKind::Blocked, conflict.to_string()))
-            }
-            Ok(other) => other,
-            Err(error) => Done::Failed(error),
-        },
-    };
-    if matches!(done, Done::Failed(_)) {
-        failed.store(true, Ordering::Relaxed);
-    }
-    Line {
-        object: step.object(),
-        done,
     }
 }

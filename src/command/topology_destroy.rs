@@ -8,10 +8,8 @@ use crate::cli::DestroyArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{destroy_json, destroy_text};
-use crate::plan::{
-    DestroyReport, Gone, Object, Objection, QueueUse, exchanges_last_first, objections,
-};
-use crate::topology::{Destination, ExchangeName, QueueName, QueueType, Topology};
+use crate::plan::{self, DestroyReport, Gone, Object, Objection, QueueUse, exchanges_last_first};
+use crate::topology::{Destination, ExchangeName, QueueName, QueueType, Topology, UserName};
 
 pub(super) async fn run(args: &DestroyArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -29,6 +27,9 @@ pub(super) async fn run(args: &DestroyArgs, mut session: Session) -> anyhow::Res
         connection.close().await;
         return Err(refused(&survey.objections).into());
     }
+    if args.delete_vhost {
+        report.lines.push((Object::Vhost, Gone::Planned));
+    }
     let anything = report.lines.iter().any(|(_, gone)| *gone == Gone::Planned);
     if anything && !args.yes {
         connection.close().await;
@@ -37,8 +38,11 @@ pub(super) async fn run(args: &DestroyArgs, mut session: Session) -> anyhow::Res
             .hint("look at the list above, then run this again with --yes")
             .into());
     }
-    let result = delete(&mut report, &topology, &connection, &session, args.force).await;
+    let mut result = delete(&mut report, &topology, &connection, &session, args.force).await;
     connection.close().await;
+    if args.delete_vhost && result.is_ok() {
+        result = delete_vhost(&mut report, &session).await;
+    }
     session.report(|| destroy_text(&report), || destroy_json(&report))?;
     let deleted = report.lines.iter().any(|(_, gone)| *gone == Gone::Deleted);
     match result {
@@ -69,7 +73,7 @@ fn verdict(report: &DestroyReport) -> Result<Exit> {
     )
 }
 
-fn refused(objections: &[Objection]) -> Error {
+pub(super) fn refused(objections: &[Objection]) -> Error {
     let told: Vec<String> = objections
         .iter()
         .map(|objection| format!("{}: {}", objection.object, objection.why))
@@ -81,13 +85,18 @@ fn refused(objections: &[Objection]) -> Error {
     .hint("drain the queues and stop who uses them, or give --force to lose what they hold")
 }
 
-struct Survey {
-    lines: Vec<(Object, Gone)>,
-    objections: Vec<Objection>,
+/// What would go, and what stands against it.
+pub(super) struct Survey {
+    pub(super) lines: Vec<(Object, Gone)>,
+    pub(super) objections: Vec<Objection>,
 }
 
 /// Looks at everything before anything is deleted.
-async fn survey(topology: &Topology, connection: &Connection, session: &Session) -> Result<Survey> {
+pub(super) async fn survey(
+    topology: &Topology,
+    connection: &Connection,
+    session: &Session,
+) -> Result<Survey> {
     let mut lines = Vec::new();
     let mut uses = Vec::new();
     for name in topology.queues.keys() {
@@ -119,12 +128,13 @@ async fn survey(topology: &Topology, connection: &Connection, session: &Session)
             lines.push((Object::Policy(*kind, name.clone()), gone));
         }
     }
+    let mut objections = survey_users(topology, session, &mut lines).await?;
     // Without the management API foreign bindings show when an exchange is
     // deleted: the broker refuses then, and it is kept.
     let read = async {
         let management = session.management_of(connection.cluster()).await?;
         management
-            .topology(session.vhost()?, connection.facts())
+            .declared(session.vhost()?, connection.facts())
             .await
     };
     let present = match read.await {
@@ -134,8 +144,65 @@ async fn survey(topology: &Topology, connection: &Connection, session: &Session)
             Vec::new()
         }
     };
-    let objections = objections(topology, &uses, &present);
+    objections.extend(plan::objections(topology, &uses, &present));
     Ok(Survey { lines, objections })
+}
+
+/// Permissions go before users. The user that asks stays what it is, and a user
+/// that is somebody elsewhere too is not deleted unasked.
+async fn survey_users(
+    topology: &Topology,
+    session: &Session,
+    lines: &mut Vec<(Object, Gone)>,
+) -> Result<Vec<Objection>> {
+    if topology.users.is_empty()
+        && topology.permissions.is_empty()
+        && topology.topic_permissions.is_empty()
+    {
+        return Ok(Vec::new());
+    }
+    let management = session.management()?;
+    let vhost = session.vhost()?;
+    let ours = [session.user()?, &management.endpoint().user].map(str::to_owned);
+    let gone = |user: &UserName, is_there: bool| {
+        if ours.iter().any(|name| name == user.as_str()) {
+            Gone::Kept("it is the user we work as".to_owned())
+        } else if is_there {
+            Gone::Planned
+        } else {
+            Gone::NotThere
+        }
+    };
+    let topics = management.topic_permissions(vhost).await?;
+    for key in topology.topic_permissions.keys() {
+        let gone = gone(&key.0, topics.contains_key(key));
+        lines.push((Object::TopicPermission(key.clone()), gone));
+    }
+    let permissions = management.permissions(vhost).await?;
+    for user in topology.permissions.keys() {
+        let gone = gone(user, permissions.contains_key(user));
+        lines.push((Object::Permissions(user.clone()), gone));
+    }
+    let users = management.users().await?;
+    let mut objections = Vec::new();
+    for name in topology.users.keys() {
+        let gone = gone(name, users.contains_key(name));
+        if gone == Gone::Planned {
+            let mut elsewhere = management.vhosts_of_user(name).await?;
+            elsewhere.retain(|other| other != vhost.as_str());
+            if !elsewhere.is_empty() {
+                objections.push(Objection {
+                    object: Object::User(name.clone()),
+                    why: format!(
+                        "it has permissions in other vhosts: {}",
+                        elsewhere.join(", ")
+                    ),
+                });
+            }
+        }
+        lines.push((Object::User(name.clone()), gone));
+    }
+    Ok(objections)
 }
 
 /// What a queue holds: ready messages and consumers as AMQP tells them at once,
@@ -163,7 +230,8 @@ async fn queue_use(
     }))
 }
 
-async fn delete(
+/// Deletes what is planned to go; gives up at the first failure.
+pub(super) async fn delete(
     report: &mut DestroyReport,
     topology: &Topology,
     connection: &Connection,
@@ -193,8 +261,52 @@ async fn delete(
                     .await?;
                 Gone::Deleted
             }
-            Object::Binding(_) => continue,
+            Object::Permissions(user) => {
+                let management = session.management()?;
+                gone_now(management.delete_permissions(session.vhost()?, user).await)?
+            }
+            Object::TopicPermission(key) => {
+                let management = session.management()?;
+                let vhost = session.vhost()?;
+                gone_now(management.delete_topic_permission(vhost, key).await)?
+            }
+            Object::User(name) => gone_now(session.management()?.delete_user(name).await)?,
+            Object::Binding(_) | Object::Vhost => continue,
         };
+    }
+    Ok(())
+}
+
+/// What is not there any more went with something else: 4.3 deletes the topic
+/// permissions of an exchange with it, earlier brokers do not (measured).
+fn gone_now(deleted: Result<()>) -> Result<Gone> {
+    match deleted {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(Gone::Deleted),
+    }
+}
+
+/// Deletes the vhost if nothing is left in it but what every vhost has.
+async fn delete_vhost(report: &mut DestroyReport, session: &Session) -> Result<()> {
+    let management = session.management()?;
+    let vhost = session.vhost()?;
+    let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+    let left = management.declared(vhost, &facts).await?;
+    let names = left.queues.keys().map(|name| format!("queue '{name}'"));
+    let exchanges = left.exchanges.keys().filter(|name| !name.is_reserved());
+    let left: Vec<String> = names
+        .chain(exchanges.map(|name| format!("exchange '{name}'")))
+        .collect();
+    let gone = if left.is_empty() {
+        management.delete_vhost(vhost).await?;
+        Gone::Deleted
+    } else {
+        Gone::Kept(format!("it still holds {}", left.join(", ")))
+    };
+    for (object, was) in &mut report.lines {
+        if *object == Object::Vhost {
+            *was = gone.clone();
+        }
     }
     Ok(())
 }
@@ -206,9 +318,11 @@ async fn delete_exchange(
     connection: &Connection,
 ) -> Result<Gone> {
     for binding in topology.bindings.iter().filter(|b| b.source == *name) {
-        if let Destination::Exchange(destination) = &binding.destination
-            && connection.exchange_exists(destination).await?
-        {
+        let there = match &binding.destination {
+            Destination::Exchange(name) => connection.exchange_exists(name).await?,
+            Destination::Queue(name) => connection.queue_status(name).await?.is_some(),
+        };
+        if there {
             connection.unbind(binding).await?;
         }
     }

@@ -2,17 +2,31 @@
 
 use super::session::Session;
 use crate::broker::BrokerFacts;
+use crate::cli::ExportArgs;
 use crate::error::{Error, ErrorKind};
 use crate::exit::Exit;
 use crate::output;
 use crate::topologyfile::export;
 
-pub(super) async fn run(session: &Session) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &ExportArgs, session: &Session) -> anyhow::Result<Exit> {
     let vhost = session.vhost()?;
     let management = session.management()?;
     let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
-    let mut topology = management.topology(vhost, &facts).await?;
+    let mut topology = management.declared(vhost, &facts).await?;
+    if args.users {
+        topology.users = management.users().await?;
+        topology.permissions = management.permissions(vhost).await?;
+        topology.topic_permissions = management.topic_permissions(vhost).await?;
+    }
     let mut unread = Vec::new();
+    match management.vhost_settings(vhost).await {
+        Ok(settings) => topology.vhost_settings = Some(settings),
+        Err(error) if error.kind() == ErrorKind::AccessRefused => unread.push(format!(
+            "settings of the vhost, which only an administrator may read ({})",
+            error.message()
+        )),
+        Err(error) => return Err(error.into()),
+    }
     match management.policies(vhost).await {
         Ok(policies) => topology.policies = policies,
         Err(error) if error.kind() == ErrorKind::AccessRefused => unread.push(format!(

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::Files;
 use crate::diagnostic::{Source, render};
 use crate::error::{Error, ErrorKind, Result};
-use crate::topology::Topology;
+use crate::secret::Secret;
+use crate::topology::{Password, Topology};
 use crate::topologyfile;
 
 /// Reads the files of a command as one topology, under the names it asks for.
@@ -23,20 +24,63 @@ pub(super) fn load_named(files: &Files) -> Result<Topology> {
     }
 }
 
+/// Reads the passwords of users from where the file says they are.
+pub(super) fn with_passwords(mut topology: Topology) -> Result<Topology> {
+    for (name, user) in &mut topology.users {
+        let secret = match &user.password {
+            Some(Password::Environment(variable)) => std::env::var(variable).map_err(|_| {
+                Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("the password of user '{name}' is not there: the environment variable {variable} is not set"),
+                )
+                .hint(format!("set {variable}, or give the user another source"))
+            })?,
+            Some(Password::File(path)) => std::fs::read_to_string(path)
+                .map_err(|error| unreadable(path, &error).during(&format!("password of user '{name}'")))?
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            Some(Password::Known(_) | Password::Hash(_)) | None => continue,
+        };
+        if secret.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("the password of user '{name}' is empty"),
+            )
+            .hint("an empty password lets nobody in; leave `password` out to leave it as it is"));
+        }
+        user.password = Some(Password::Known(Secret::new(secret)));
+    }
+    Ok(topology)
+}
+
 /// Reads all of them as one topology.
 pub(super) fn load<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Topology> {
+    parse(&load_sources(paths)?)
+}
+
+/// Reads the texts.
+pub(super) fn load_sources<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
         sources.extend(read(path)?);
     }
-    topologyfile::parse(&sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
+    Ok(sources)
+}
+
+/// Reads texts as one topology.
+pub(super) fn parse(sources: &[Source]) -> Result<Topology> {
+    topologyfile::parse(sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
         let count = diagnostics.len();
         let plural = if count == 1 { "mistake" } else { "mistakes" };
         Error::new(
             ErrorKind::InvalidInput,
             format!(
                 "the topology has {count} {plural}\n\n{}\n",
-                render(&diagnostics, &sources)
+                render(&diagnostics, sources)
             ),
         )
     })
@@ -81,7 +125,21 @@ fn read(path: &Path) -> Result<Vec<Source>> {
         .collect()
 }
 
+/// Larger than any topology: a log or a dump given by mistake.
+const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
+
 fn source(name: String, bytes: Vec<u8>) -> Result<Source> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "{name} has {} MiB, more than the {} MiB that a topology file may have",
+                bytes.len() / (1024 * 1024),
+                MAX_FILE_BYTES / (1024 * 1024)
+            ),
+        )
+        .hint("is it the right file? several files are one topology"));
+    }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
         Err(error) => {

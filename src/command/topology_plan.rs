@@ -1,26 +1,31 @@
 //! `mq topology plan`: what apply would do, without doing it.
 
 use super::session::Session;
-use super::topology_files;
+use super::{topology_files, topology_prune};
 use crate::broker::BrokerFacts;
 use crate::cli::PlanArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::management::Management;
 use crate::output::{plan_json, plan_text};
-use crate::plan::{Plan, Unsupported, Verb, plan, unsupported};
+use crate::plan::{Plan, Unsupported, Verb, plan, prunable, pruned_objects, unsupported};
 use crate::topology::{Topology, VhostName};
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::load_named(&args.files)?;
+    let topology = topology_files::with_passwords(topology_files::load_named(&args.files)?)?;
+    topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());
-    let (plan, broker) = make(&topology, &session).await?;
+    let (plan, broker) = make(&topology, &session, args.prune).await?;
     session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
     Ok(verdict(&plan, args.check)?)
 }
 
 /// Reads the broker and compares; shared with `apply --dry-run`.
-pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan, String)> {
+pub(super) async fn make(
+    topology: &Topology,
+    session: &Session,
+    prune: bool,
+) -> Result<(Plan, String)> {
     let management = session.management()?;
     let read = async {
         let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
@@ -28,8 +33,12 @@ pub(super) async fn make(topology: &Topology, session: &Session) -> Result<(Plan
             return Ok(Err(refusal));
         }
         let vhost = session.vhost()?.clone();
-        let there = there(topology, &management, &vhost, &facts).await?;
-        Ok(Ok((plan(vhost, topology, &there, &facts), facts)))
+        let there = there(topology, &management, &vhost, &facts, prune).await?;
+        let mut plan = plan(vhost, topology, &there, &facts);
+        if prune {
+            plan.prune = pruned_objects(&prunable(topology, &there));
+        }
+        Ok(Ok((plan, facts)))
     };
     let read: Result<Result<(Plan, BrokerFacts)>> = read.await;
     let (plan, facts) = read.map_err(|error: Error| {
@@ -67,16 +76,30 @@ pub(super) fn refusal(topology: &Topology, facts: &BrokerFacts) -> Option<Error>
 }
 
 /// What the broker has, as far as the file is about it: policies may be read by
-/// policymakers only, so they are left alone if the file has none.
+/// policymakers only, users by administrators, so they are left alone if the
+/// file has none and nothing is to be pruned.
 pub(super) async fn there(
     wanted: &Topology,
     management: &Management,
     vhost: &VhostName,
     facts: &BrokerFacts,
+    prune: bool,
 ) -> Result<Topology> {
-    let mut there = management.topology(vhost, facts).await?;
-    if !wanted.policies.is_empty() {
+    let mut there = management.declared(vhost, facts).await?;
+    if !wanted.policies.is_empty() || prune {
         there.policies = management.policies(vhost).await?;
+    }
+    if wanted.vhost_settings.is_some() {
+        there.vhost_settings = Some(management.vhost_settings(vhost).await?);
+    }
+    if !wanted.users.is_empty() {
+        there.users = management.users().await?;
+    }
+    if !wanted.permissions.is_empty() {
+        there.permissions = management.permissions(vhost).await?;
+    }
+    if !wanted.topic_permissions.is_empty() {
+        there.topic_permissions = management.topic_permissions(vhost).await?;
     }
     Ok(there)
 }

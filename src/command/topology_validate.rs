@@ -3,13 +3,12 @@
 use serde_json::{Map, Value as Json};
 
 use super::topology_files;
-use crate::broker::BrokerFacts;
 use crate::cli::{GlobalArgs, OutputFormat, ValidateArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output;
 use crate::topology::Topology;
-use crate::topologyfile::export;
+use crate::topologyfile;
 
 pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -49,11 +48,9 @@ pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Ex
     Ok(Exit::Done)
 }
 
-/// The file without short forms. Where a value is sent otherwise to other
-/// versions, the newest has a word for it that the file format turns back.
+/// The file without short forms.
 fn expanded(topology: &Topology) -> Result<String> {
-    let exported = export(&topology.as_declared(&BrokerFacts::newest_measured()));
-    let exported = exported.map_err(|why| {
+    let exported = topologyfile::expanded(topology).map_err(|why| {
         Error::new(
             ErrorKind::Internal,
             format!("the topology cannot be written: {why}"),

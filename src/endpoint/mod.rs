@@ -14,6 +14,7 @@ use url::Url;
 use crate::error::{Error, ErrorKind, Result};
 use crate::topology::VhostName;
 
+pub use crate::secret::Secret;
 pub use management::ManagementEndpoint;
 
 /// The URL used when neither flag nor environment names one.
@@ -30,30 +31,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 #[must_use]
 pub fn path_segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
-}
-
-/// A password: usable, never printable.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a password.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The password itself, for the one place that sends it.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
 }
 
 /// How the AMQP bytes travel.

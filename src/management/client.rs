@@ -89,6 +89,17 @@ impl Management {
         self.answer(request, doing).await
     }
 
+    /// A list, with parameters of its own.
+    pub(super) async fn list<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, &str)],
+        doing: &str,
+    ) -> Result<Vec<T>> {
+        let request = self.request(Method::GET, path).query(parameters);
+        self.answer(request, doing).await
+    }
+
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -180,11 +191,15 @@ impl Management {
             .and_then(|body| body.get("reason").and_then(Json::as_str).map(str::to_owned))
             .unwrap_or_else(|| status.to_string());
         let user = &self.endpoint.user;
+        let tag = ["administrator", "policymaker"]
+            .into_iter()
+            .find(|tag| reason.contains(tag))
+            .unwrap_or("management");
         let (kind, hint) = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
                 ErrorKind::AccessRefused,
                 format!(
-                    "check the password of user '{user}'; it needs a management tag (`rabbitmqctl set_user_tags {user} management`) and permissions in the vhost"
+                    "check the password of user '{user}'; it needs the tag {tag} (`rabbitmqctl set_user_tags {user} {tag}`) and permissions in the vhost"
                 ),
             ),
             StatusCode::NOT_FOUND => (

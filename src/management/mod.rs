@@ -8,6 +8,8 @@ mod client;
 mod messages;
 mod observe;
 mod policies;
+mod rights;
+mod users;
 mod vhosts;
 mod wire;
 
@@ -15,3 +17,4 @@ pub use client::Management;
 pub use messages::{Look, Peeked};
 pub use observe::ObservedQueue;
 pub use policies::Policies;
+pub use rights::Right;

@@ -1,7 +1,9 @@
 //! What exists on the broker, as a [`Topology`] with policies taken into account.
 
-use serde_json::{Map, Value as Json};
 use std::time::Duration;
+
+use futures_util::future::try_join3;
+use serde_json::{Map, Value as Json};
 
 use crate::broker::BrokerFacts;
 use crate::deadletter::EffectiveLimit;
@@ -42,11 +44,37 @@ impl Management {
     /// # Errors
     /// When the vhost cannot be read.
     pub async fn topology(&self, vhost: &VhostName, facts: &BrokerFacts) -> Result<Topology> {
+        self.read(vhost, facts, Detail::Effective).await
+    }
+
+    /// The same as it was declared, without policies: what a plan compares.
+    /// Ten times faster on a vhost of 10,000 queues, because brokers leave the
+    /// statistics alone (`disable_stats`, measured on 3.10, 4.0 and 4.3), but
+    /// before 4.3 they leave out then which policy is in force.
+    ///
+    /// # Errors
+    /// When the vhost cannot be read.
+    pub async fn declared(&self, vhost: &VhostName, facts: &BrokerFacts) -> Result<Topology> {
+        self.read(vhost, facts, Detail::Declared).await
+    }
+
+    /// One request a kind, all at once. Pages would cost the broker more: each
+    /// page of 500 takes a third to two thirds of the time of the whole list of
+    /// 10,000, on every version.
+    async fn read(
+        &self,
+        vhost: &VhostName,
+        facts: &BrokerFacts,
+        detail: Detail,
+    ) -> Result<Topology> {
         let doing = format!("read the topology of vhost '{vhost}'");
         let vhost = vhost.as_str();
-        let exchanges: Vec<WireExchange> = self.get(&["exchanges", vhost], &doing).await?;
-        let queues: Vec<WireQueue> = self.get(&["queues", vhost], &doing).await?;
-        let bindings: Vec<WireBinding> = self.get(&["bindings", vhost], &doing).await?;
+        let (exchanges, queues, bindings) = try_join3(
+            self.list::<WireExchange>(&["exchanges", vhost], detail.exchanges(), &doing),
+            self.list::<WireQueue>(&["queues", vhost], detail.queues(), &doing),
+            self.list::<WireBinding>(&["bindings", vhost], BINDINGS, &doing),
+        )
+        .await?;
         let mut topology = Topology::default();
         for exchange in exchanges {
             // The broker's own exchanges are everywhere and need no entry.
@@ -101,6 +129,54 @@ impl Management {
         })
     }
 }
+
+/// How much is to be known of queues and exchanges.
+#[derive(Clone, Copy)]
+enum Detail {
+    /// As they were declared.
+    Declared,
+    /// With the policies in force.
+    Effective,
+}
+
+impl Detail {
+    const fn queues(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Declared => &[
+                ("disable_stats", "true"),
+                (
+                    "columns",
+                    "name,durable,auto_delete,exclusive,type,arguments",
+                ),
+            ],
+            Self::Effective => &[(
+                "columns",
+                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,delivery_limit",
+            )],
+        }
+    }
+
+    const fn exchanges(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Declared => &[
+                ("disable_stats", "true"),
+                (
+                    "columns",
+                    "name,type,durable,auto_delete,internal,arguments",
+                ),
+            ],
+            Self::Effective => &[(
+                "columns",
+                "name,type,durable,auto_delete,internal,arguments,effective_policy_definition",
+            )],
+        }
+    }
+}
+
+const BINDINGS: &[(&str, &str)] = &[(
+    "columns",
+    "source,destination,destination_type,routing_key,arguments",
+)];
 
 fn kind_of(queue: &WireQueue) -> QueueType {
     let argument = queue.arguments.get("x-queue-type").and_then(Json::as_str);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::field::{table_from_json, table_to_json};
 use crate::management::Management;
 use crate::management::wire::WirePolicy;
-use crate::topology::{ApplyTo, Policy, PolicyKind, PolicyName, VhostName};
+use crate::topology::{ApplyTo, Pattern, Policy, PolicyKind, PolicyName, VhostName};
 
 /// Policies of both kinds by name.
 pub type Policies = BTreeMap<(PolicyKind, PolicyName), Policy>;
@@ -31,37 +31,6 @@ impl Management {
         Ok(policies)
     }
 
-    /// Makes sure that the user may set a policy, before anything is changed:
-    /// reading them takes less than setting them. User policies need the tag
-    /// policymaker, operator policies administrator (management.md).
-    ///
-    /// # Errors
-    /// [`ErrorKind::AccessRefused`], naming the tag.
-    pub async fn may_set_policies(&self, kind: PolicyKind) -> Result<()> {
-        let me: Json = self.get(&["whoami"], "ask who we are").await?;
-        // A list since 3.9, before that one text with commas.
-        let tags: Vec<&str> = match me.get("tags") {
-            Some(Json::Array(tags)) => tags.iter().filter_map(Json::as_str).collect(),
-            Some(Json::String(tags)) => tags.split(',').collect(),
-            _ => Vec::new(),
-        };
-        let (what, needed, enough): (&str, &str, &[&str]) = match kind {
-            PolicyKind::User => ("policies", "policymaker", &["policymaker", "administrator"]),
-            PolicyKind::Operator => ("operator policies", "administrator", &["administrator"]),
-        };
-        if enough.iter().any(|tag| tags.contains(tag)) {
-            return Ok(());
-        }
-        let user = &self.endpoint().user;
-        Err(Error::new(
-            ErrorKind::AccessRefused,
-            format!("user '{user}' may not set {what}; nothing was changed"),
-        )
-        .hint(format!(
-            "give it the tag: rabbitmqctl set_user_tags {user} {needed}"
-        )))
-    }
-
     /// Creates or changes a policy.
     ///
     /// # Errors
@@ -75,7 +44,7 @@ impl Management {
     ) -> Result<()> {
         let doing = format!("set {} '{name}' in vhost '{vhost}'", kind.word());
         let body = json!({
-            "pattern": policy.pattern(),
+            "pattern": policy.pattern.as_str(),
             "apply-to": policy.apply_to.to_string(),
             "priority": policy.priority,
             "definition": table_to_json(&policy.definition),
@@ -112,10 +81,11 @@ fn observed(wire: WirePolicy) -> Result<Policy> {
         .iter()
         .find(|(word, _)| *word == wire.apply_to)
         .map_or(ApplyTo::All, |(_, apply_to)| *apply_to);
-    Policy::new(
-        wire.pattern,
+    Ok(Policy {
+        description: None,
+        pattern: Pattern::new(wire.pattern)?,
         apply_to,
-        i32::try_from(wire.priority).unwrap_or(i32::MAX),
-        table_from_json(&wire.definition),
-    )
+        priority: i32::try_from(wire.priority).unwrap_or(i32::MAX),
+        definition: table_from_json(&wire.definition),
+    })
 }

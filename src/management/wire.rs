@@ -67,6 +67,56 @@ pub(super) struct WirePolicy {
     pub(super) definition: Map<String, Json>,
 }
 
+/// A vhost.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireVhost {
+    pub(super) description: String,
+    #[serde(deserialize_with = "tags")]
+    pub(super) tags: Vec<String>,
+    pub(super) default_queue_type: Option<String>,
+}
+
+/// The limits of a vhost.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireVhostLimits {
+    #[serde(deserialize_with = "object")]
+    pub(super) value: Map<String, Json>,
+}
+
+/// A user.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireUser {
+    pub(super) name: String,
+    pub(super) password_hash: String,
+    pub(super) hashing_algorithm: String,
+    #[serde(deserialize_with = "tags")]
+    pub(super) tags: Vec<String>,
+}
+
+/// What a user may do in a vhost.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePermissions {
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) configure: String,
+    pub(super) write: String,
+    pub(super) read: String,
+}
+
+/// The same on a topic exchange.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireTopicPermission {
+    pub(super) user: String,
+    pub(super) exchange: String,
+    pub(super) write: String,
+    pub(super) read: String,
+}
+
 /// A message from `POST /api/queues/…/get`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -86,6 +136,23 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Json
     Ok(match Json::deserialize(deserializer)? {
         Json::Object(object) => object,
         _ => Map::new(),
+    })
+}
+
+/// Tags: a list, or one text with commas (before 3.9 and from other clients).
+fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Json::deserialize(deserializer)? {
+        Json::Array(tags) => tags
+            .iter()
+            .filter_map(Json::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Json::String(text) => text
+            .split(',')
+            .filter(|tag| !tag.is_empty())
+            .map(|tag| tag.trim().to_owned())
+            .collect(),
+        _ => Vec::new(),
     })
 }
 

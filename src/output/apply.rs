@@ -46,6 +46,8 @@ fn sum(report: &ApplyReport) -> String {
     let unchanged = count(|done| matches!(done, Done::Unchanged));
     let ensured = count(|done| matches!(done, Done::Ensured));
     let conflicts = count(|done| matches!(done, Done::Conflict(_)));
+    let deleted = count(|done| matches!(done, Done::Deleted));
+    let kept = count(|done| matches!(done, Done::Kept(_)));
     let failed = count(|done| matches!(done, Done::Failed(_)));
     let not_tried = count(|done| matches!(done, Done::NotTried));
     if conflicts > 0 {
@@ -54,7 +56,7 @@ fn sum(report: &ApplyReport) -> String {
             report.lines.len()
         );
     }
-    if created + changed + ensured + failed + not_tried == 0 {
+    if created + changed + ensured + deleted + kept + failed + not_tried == 0 {
         return format!("nothing to change: all {unchanged} objects are as the file says");
     }
     let parts = [
@@ -65,6 +67,8 @@ fn sum(report: &ApplyReport) -> String {
             ensured,
             "sent again (whether they were there cannot be seen without the management API)",
         ),
+        (deleted, "deleted"),
+        (kept, "kept that should go"),
         (failed, "failed"),
         (not_tried, "not tried"),
     ];
@@ -103,7 +107,14 @@ pub fn apply_json(report: &ApplyReport) -> Json {
                 Done::Changed(differences) => {
                     object.insert("differences".to_owned(), differences_json(differences));
                 }
-                Done::Created | Done::Unchanged | Done::Ensured | Done::NotTried => {}
+                Done::Kept(why) => {
+                    object.insert("why".to_owned(), json!(why));
+                }
+                Done::Created
+                | Done::Unchanged
+                | Done::Ensured
+                | Done::Deleted
+                | Done::NotTried => {}
             }
             Json::Object(object)
         })
@@ -150,6 +161,8 @@ const fn word(done: &Done) -> &'static str {
         Done::Unchanged => "unchanged",
         Done::Changed(_) => "changed",
         Done::Ensured => "ensured",
+        Done::Deleted => "deleted",
+        Done::Kept(_) => "kept",
         Done::Conflict(_) => "conflict",
         Done::Failed(_) => "failed",
         Done::NotTried => "not tried",

@@ -23,12 +23,15 @@ pub fn destroy_text(report: &DestroyReport) -> String {
     }
     let count = |is: fn(&Gone) -> bool| report.lines.iter().filter(|(_, gone)| is(gone)).count();
     let planned = count(|gone| *gone == Gone::Planned);
-    let sum = if planned > 0 {
+    let deleted = count(|gone| *gone == Gone::Deleted);
+    let sum = if planned > 0 && deleted > 0 {
+        format!("{deleted} deleted, {planned} not yet")
+    } else if planned > 0 {
         format!("{planned} would be deleted; nothing was")
     } else {
         format!(
             "{} deleted, {} were not there, {} kept",
-            count(|gone| *gone == Gone::Deleted),
+            deleted,
             count(|gone| *gone == Gone::NotThere),
             count(|gone| matches!(gone, Gone::Kept(_)))
         )

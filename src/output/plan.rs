@@ -17,7 +17,7 @@ pub fn plan_text(plan: &Plan, broker: &str) -> String {
         .iter()
         .filter(|planned| planned.verb != Verb::Keep)
         .collect();
-    if !changing.is_empty() {
+    if !changing.is_empty() || !plan.prune.is_empty() {
         let mut table = Table::new(&["", "OBJECT", "NAME", ""]);
         for planned in &changing {
             let object = planned.step.object();
@@ -26,6 +26,14 @@ pub fn plan_text(plan: &Plan, broker: &str) -> String {
                 object.kind().to_owned(),
                 one_line(&object.name(), 120),
                 about(planned),
+            ]);
+        }
+        for object in &plan.prune {
+            table.row([
+                "delete".to_owned(),
+                object.kind().to_owned(),
+                one_line(&object.name(), 120),
+                if_unused(object).to_owned(),
             ]);
         }
         let _ = write!(text, "\n{}\n", table.render());
@@ -58,7 +66,27 @@ fn sum(plan: &Plan) -> String {
         return format!("nothing to change: all {keep} objects are as the file says");
     }
     let change = plan.count(|verb| matches!(verb, Verb::Change(_)));
-    format!("plan: {create} to create, {change} to change, {keep} unchanged, {blocked} blocked")
+    let mut sum = format!(
+        "plan: {create} to create, {change} to change, {keep} unchanged, {blocked} blocked"
+    );
+    if !plan.prune.is_empty() {
+        let _ = write!(sum, ", {} to delete", plan.prune.len());
+    }
+    sum
+}
+
+/// What holds a deletion off.
+const fn if_unused(object: &Object) -> &'static str {
+    match object {
+        Object::Queue(_) => "if it is empty and has no consumers",
+        Object::Exchange(_) => "if it feeds nothing else",
+        Object::Binding(_)
+        | Object::Policy(..)
+        | Object::Vhost
+        | Object::User(_)
+        | Object::Permissions(_)
+        | Object::TopicPermission(_) => "",
+    }
 }
 
 /// What a new object is, in a few words.
@@ -72,13 +100,17 @@ fn about(planned: &Planned) -> String {
             || "the vhost's default type".to_owned(),
             ToString::to_string,
         ),
-        Step::Binding(_) => String::new(),
-        Step::Policy(_, _, policy) => one_line(policy.pattern(), 60),
+        Step::Binding(_)
+        | Step::Vhost(_)
+        | Step::User(..)
+        | Step::Permissions(..)
+        | Step::TopicPermission(..) => String::new(),
+        Step::Policy(_, _, policy) => one_line(policy.pattern.as_str(), 60),
     }
 }
 
 /// The plan as JSON: `vhost`, `broker`, `empty`, `blocked`, and `steps` with
-/// `action` (`create`, `change`, `keep`, `blocked`), `kind`, `name` and `differences`.
+/// `action` (`create`, `change`, `keep`, `blocked`, `delete`), `kind`, `name` and `differences`.
 #[must_use]
 pub fn plan_json(plan: &Plan, broker: &str) -> Json {
     let steps: Vec<Json> = plan
@@ -95,6 +127,9 @@ pub fn plan_json(plan: &Plan, broker: &str) -> Json {
             }
             Json::Object(step)
         })
+        .chain(plan.prune.iter().map(
+            |object| json!({ "action": "delete", "kind": object.kind(), "name": object.name() }),
+        ))
         .collect();
     json!({
         "vhost": plan.vhost.as_str(),

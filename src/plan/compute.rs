@@ -3,13 +3,15 @@
 //! A plan is a value. It is empty exactly when nothing differs; making it
 //! changes nothing.
 
+use std::collections::BTreeSet;
+
 use crate::broker::BrokerFacts;
-use crate::field::table_to_json;
 use crate::plan::difference::{
-    Difference, exchange_differences, policy_differences, queue_differences,
+    Difference, exchange_differences, permission_differences, policy_differences,
+    queue_differences, topic_permission_differences, user_differences, vhost_differences,
 };
-use crate::plan::{Step, steps};
-use crate::topology::{Binding, Topology, VhostName};
+use crate::plan::{Object, Step, steps};
+use crate::topology::{BindingIdentity, Topology, VhostName, VhostSettings};
 
 /// What is to be done about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +20,8 @@ pub enum Verb {
     Create,
     /// It is as the file says.
     Keep,
-    /// It is there otherwise, and can be changed in place (policies).
+    /// It is there otherwise, and can be changed in place: all that the
+    /// management API sets.
     Change(Vec<Difference>),
     /// It is there otherwise, and RabbitMQ cannot change it in place.
     Blocked(Vec<Difference>),
@@ -40,13 +43,15 @@ pub struct Plan {
     pub vhost: VhostName,
     /// Every object of the file.
     pub steps: Vec<Planned>,
+    /// What would be deleted, if that was asked for.
+    pub prune: Vec<Object>,
 }
 
 impl Plan {
     /// Whether the broker has everything already.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.steps.iter().all(|planned| planned.verb == Verb::Keep)
+        self.prune.is_empty() && self.steps.iter().all(|planned| planned.verb == Verb::Keep)
     }
 
     /// How many steps have that verb.
@@ -62,17 +67,28 @@ impl Plan {
 /// Compares what is wanted with what is there.
 #[must_use]
 pub fn plan(vhost: VhostName, wanted: &Topology, there: &Topology, facts: &BrokerFacts) -> Plan {
+    let bindings = there.binding_identities();
     let steps = steps(wanted)
         .into_iter()
         .map(|step| {
-            let verb = verb(&step, there, facts);
+            let verb = verb(&step, there, &bindings, facts);
+            let step = completed(step, there);
             Planned { step, verb }
         })
         .collect();
-    Plan { vhost, steps }
+    Plan {
+        vhost,
+        steps,
+        prune: Vec::new(),
+    }
 }
 
-fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
+fn verb(
+    step: &Step,
+    there: &Topology,
+    bindings: &BTreeSet<BindingIdentity>,
+    facts: &BrokerFacts,
+) -> Verb {
     let differences = match step {
         Step::Exchange(name, wanted) => there
             .exchanges
@@ -90,27 +106,62 @@ fn verb(step: &Step, there: &Topology, facts: &BrokerFacts) -> Verb {
             .policies
             .get(&(*kind, name.clone()))
             .map(|there| policy_differences(wanted, there)),
-        Step::Binding(wanted) => there
-            .bindings
-            .iter()
-            .any(|there| same_binding(there, wanted))
-            .then(Vec::new),
+        Step::Vhost(wanted) => Some(vhost_differences(
+            wanted,
+            there.vhost_settings.as_ref().unwrap_or(&NOTHING_SET),
+        )),
+        Step::User(name, wanted) => there
+            .users
+            .get(name)
+            .map(|there| user_differences(wanted, there)),
+        Step::Permissions(user, wanted) => there
+            .permissions
+            .get(user)
+            .map(|there| permission_differences(wanted, there)),
+        Step::TopicPermission(key, wanted) => there
+            .topic_permissions
+            .get(key)
+            .map(|there| topic_permission_differences(wanted, there)),
+        Step::Binding(wanted) => bindings.contains(&wanted.identity()).then(Vec::new),
     };
     match differences {
         None => Verb::Create,
         Some(differences) if differences.is_empty() => Verb::Keep,
-        Some(differences) if matches!(step, Step::Policy(..)) => Verb::Change(differences),
+        // What goes through the management API can be set anew at any time.
+        Some(differences) if step.needs_management() => Verb::Change(differences),
         Some(differences) => Verb::Blocked(differences),
     }
 }
 
-/// Values compare as the broker compares them, through JSON, because the
-/// management API forgets the width of numbers.
-fn same_binding(there: &Binding, wanted: &Binding) -> bool {
-    there.source == wanted.source
-        && there.destination == wanted.destination
-        && there.key == wanted.key
-        && table_to_json(&there.arguments) == table_to_json(&wanted.arguments)
+const NOTHING_SET: VhostSettings = VhostSettings {
+    description: None,
+    tags: None,
+    default_queue_type: None,
+    max_connections: None,
+    max_queues: None,
+};
+
+/// What the file leaves open stays as it is: some requests must carry it all the same.
+fn completed(step: Step, there: &Topology) -> Step {
+    match step {
+        Step::Vhost(wanted) => Step::Vhost(match &there.vhost_settings {
+            Some(there) => wanted.over(there),
+            None => wanted,
+        }),
+        Step::User(name, mut user) => {
+            let there = there.users.get(&name);
+            if user.password.is_none() {
+                user.password = there.and_then(|there| there.password.clone());
+            }
+            Step::User(name, user)
+        }
+        step @ (Step::Exchange(..)
+        | Step::Queue(..)
+        | Step::Binding(_)
+        | Step::Policy(..)
+        | Step::Permissions(..)
+        | Step::TopicPermission(..)) => step,
+    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,12 @@ impl Conflict {
                     "declare a new exchange under another name and move the bindings, then delete '{name}'"
                 ));
             }
-            Object::Binding(_) | Object::Policy(..) => {}
+            Object::Binding(_)
+            | Object::Policy(..)
+            | Object::Vhost
+            | Object::User(_)
+            | Object::Permissions(_)
+            | Object::TopicPermission(_) => {}
         }
         ways
     }

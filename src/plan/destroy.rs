@@ -1,6 +1,6 @@
 //! Destroying what a file declares: what stands against it, and what was done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::Object;
 use crate::topology::{Binding, Destination, ExchangeName, QueueName, Topology, VhostName};
@@ -50,27 +50,31 @@ pub fn objections(
             })
         })
         .collect();
-    for exchange in topology.exchanges.keys() {
-        let others: BTreeSet<String> = present
-            .iter()
-            .filter(|binding| binding.source == *exchange && !is_ours(topology, binding))
-            .map(|binding| binding.destination.to_string())
-            .collect();
-        if !others.is_empty() {
-            let others: Vec<String> = others.into_iter().collect();
-            found.push(Objection {
-                object: Object::Exchange(exchange.clone()),
-                why: format!(
-                    "it feeds what the file does not declare: {}",
-                    others.join(", ")
-                ),
-            });
+    let listed = topology.binding_identities();
+    let mut others: BTreeMap<&ExchangeName, BTreeSet<String>> = BTreeMap::new();
+    for binding in present {
+        if topology.exchanges.contains_key(&binding.source)
+            && !leads_to_ours(topology, binding)
+            && !listed.contains(&binding.identity())
+        {
+            let fed = others.entry(&binding.source).or_default();
+            fed.insert(binding.destination.to_string());
         }
+    }
+    for (exchange, fed) in others {
+        let fed: Vec<String> = fed.into_iter().collect();
+        found.push(Objection {
+            object: Object::Exchange(exchange.clone()),
+            why: format!(
+                "it feeds what the file does not declare: {}",
+                fed.join(", ")
+            ),
+        });
     }
     found
 }
 
-fn is_ours(topology: &Topology, binding: &Binding) -> bool {
+fn leads_to_ours(topology: &Topology, binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => topology.queues.contains_key(name),
         Destination::Exchange(name) => topology.exchanges.contains_key(name),
@@ -84,7 +88,13 @@ pub fn exchanges_last_first(topology: &Topology) -> Vec<ExchangeName> {
         .into_iter()
         .filter_map(|step| match step.object() {
             Object::Exchange(name) => Some(name),
-            Object::Queue(_) | Object::Binding(_) | Object::Policy(..) => None,
+            Object::Queue(_)
+            | Object::Binding(_)
+            | Object::Policy(..)
+            | Object::Vhost
+            | Object::User(_)
+            | Object::Permissions(_)
+            | Object::TopicPermission(_) => None,
         })
         .rev()
         .collect()

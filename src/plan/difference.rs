@@ -1,9 +1,12 @@
 //! One argument or property that is otherwise on the broker, and how to tell.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::{Exchange, Policy, Queue};
+use crate::topology::{
+    Exchange, Password, Permissions, Policy, Queue, TopicPermission, User, VhostSettings,
+};
 
 /// One argument or property that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,33 +148,137 @@ pub(super) fn exchange_differences(wanted: &Exchange, there: &Exchange) -> Vec<D
 /// What a policy that exists has otherwise than `wanted`.
 pub(super) fn policy_differences(wanted: &Policy, there: &Policy) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for (argument, file, broker) in [
-        (
-            "pattern",
-            wanted.pattern().to_owned(),
-            there.pattern().to_owned(),
-        ),
-        (
-            "apply-to",
-            wanted.apply_to.to_string(),
-            there.apply_to.to_string(),
-        ),
-        (
-            "priority",
-            wanted.priority.to_string(),
-            there.priority.to_string(),
-        ),
-    ] {
-        if file != broker {
-            differences.push(Difference {
-                argument: argument.to_owned(),
-                file: Some(file),
-                broker: Some(broker),
-            });
-        }
+    let words = |policy: &Policy| {
+        [
+            policy.pattern.to_string(),
+            policy.apply_to.to_string(),
+            policy.priority.to_string(),
+        ]
+    };
+    let names = ["pattern", "apply-to", "priority"];
+    for ((argument, file), broker) in names.into_iter().zip(words(wanted)).zip(words(there)) {
+        text(&mut differences, argument, &file, &broker);
     }
     tables(&mut differences, &wanted.definition, &there.definition);
     differences
+}
+
+/// What a vhost has otherwise than `wanted`, which may leave settings open.
+pub(super) fn vhost_differences(wanted: &VhostSettings, there: &VhostSettings) -> Vec<Difference> {
+    let list = |tags: &Vec<String>| tags.join(", ");
+    let sides = [
+        (
+            "description",
+            wanted.description.clone(),
+            there.description.clone(),
+        ),
+        (
+            "tags",
+            wanted.tags.as_ref().map(list),
+            there.tags.as_ref().map(list),
+        ),
+        (
+            "default_queue_type",
+            wanted.default_queue_type.as_ref().map(ToString::to_string),
+            there.default_queue_type.as_ref().map(ToString::to_string),
+        ),
+        (
+            "max-connections",
+            wanted.max_connections.map(|limit| limit.to_string()),
+            there.max_connections.map(|limit| limit.to_string()),
+        ),
+        (
+            "max-queues",
+            wanted.max_queues.map(|limit| limit.to_string()),
+            there.max_queues.map(|limit| limit.to_string()),
+        ),
+    ];
+    sides
+        .into_iter()
+        .filter(|(_, file, broker)| file.is_some() && file != broker)
+        .map(|(argument, file, broker)| Difference {
+            argument: argument.to_owned(),
+            file,
+            broker,
+        })
+        .collect()
+}
+
+/// What a user has otherwise than `wanted`. A password that is only known by
+/// its source is not compared.
+pub(super) fn user_differences(wanted: &User, there: &User) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let list = |tags: &BTreeSet<String>| {
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        tags.join(", ")
+    };
+    text(
+        &mut differences,
+        "tags",
+        &list(&wanted.tags),
+        &list(&there.tags),
+    );
+    let same = match (&wanted.password, &there.password) {
+        (Some(Password::Known(secret)), Some(Password::Hash(hash))) => hash.is_of(secret),
+        (Some(Password::Hash(wanted)), Some(Password::Hash(there))) => wanted == there,
+        (Some(Password::Known(_) | Password::Hash(_)), _) => false,
+        (None | Some(Password::Environment(_) | Password::File(_)), _) => true,
+    };
+    if !same {
+        differences.push(Difference {
+            argument: "password".to_owned(),
+            file: Some("another one".to_owned()),
+            broker: Some("an old one".to_owned()),
+        });
+    }
+    differences
+}
+
+/// What a user may do otherwise than `wanted`.
+pub(super) fn permission_differences(wanted: &Permissions, there: &Permissions) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (argument, file, broker) in [
+        ("configure", &wanted.configure, &there.configure),
+        ("write", &wanted.write, &there.write),
+        ("read", &wanted.read, &there.read),
+    ] {
+        text(&mut differences, argument, file.as_str(), broker.as_str());
+    }
+    differences
+}
+
+/// The same on a topic exchange.
+pub(super) fn topic_permission_differences(
+    wanted: &TopicPermission,
+    there: &TopicPermission,
+) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (argument, file, broker) in [
+        ("write", &wanted.write, &there.write),
+        ("read", &wanted.read, &there.read),
+    ] {
+        text(&mut differences, argument, file.as_str(), broker.as_str());
+    }
+    differences
+}
+
+fn text(differences: &mut Vec<Difference>, argument: &str, file: &str, broker: &str) {
+    if file != broker {
+        differences.push(Difference {
+            argument: argument.to_owned(),
+            file: Some(quoted(file)),
+            broker: Some(quoted(broker)),
+        });
+    }
+}
+
+/// Nothing at all would not be seen.
+fn quoted(value: &str) -> String {
+    if value.is_empty() {
+        "''".to_owned()
+    } else {
+        value.to_owned()
+    }
 }
 
 fn flag(differences: &mut Vec<Difference>, argument: &str, file: bool, broker: bool) {

@@ -5,6 +5,7 @@ mod conflict;
 mod destroy;
 mod difference;
 mod order;
+mod prune;
 mod report;
 mod support;
 
@@ -13,5 +14,6 @@ pub use conflict::Conflict;
 pub use destroy::{DestroyReport, Gone, Objection, QueueUse, exchanges_last_first, objections};
 pub use difference::Difference;
 pub use order::{Object, Step, steps};
+pub use prune::{prunable, pruned_objects};
 pub use report::{ApplyReport, Done, Line, ReadBack};
 pub use support::{Unsupported, unsupported};

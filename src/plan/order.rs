@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::topology::{
-    Binding, Exchange, ExchangeName, Policy, PolicyKind, PolicyName, Queue, QueueName, Topology,
+    Binding, Exchange, ExchangeName, Permissions, Policy, PolicyKind, PolicyName, Queue, QueueName,
+    TopicPermission, TopicPermissionKey, Topology, User, UserName, VhostSettings,
 };
 
 /// One declaration. Each is idempotent: sent twice, it changes nothing.
@@ -17,8 +18,16 @@ pub enum Step {
     Queue(QueueName, Box<Queue>),
     /// Bind.
     Binding(Binding),
-    /// Set a policy, through the management API.
+    /// Set a policy, through the management API as all that follow.
     Policy(PolicyKind, PolicyName, Policy),
+    /// Set a vhost.
+    Vhost(VhostSettings),
+    /// Create or change a user.
+    User(UserName, User),
+    /// Set what a user may do.
+    Permissions(UserName, Permissions),
+    /// Set what a user may do with a topic exchange.
+    TopicPermission(TopicPermissionKey, TopicPermission),
 }
 
 impl Step {
@@ -30,6 +39,38 @@ impl Step {
             Self::Queue(name, _) => Object::Queue(name.clone()),
             Self::Binding(binding) => Object::Binding(binding.clone()),
             Self::Policy(kind, name, _) => Object::Policy(*kind, name.clone()),
+            Self::Vhost(_) => Object::Vhost,
+            Self::User(name, _) => Object::User(name.clone()),
+            Self::Permissions(user, _) => Object::Permissions(user.clone()),
+            Self::TopicPermission(key, _) => Object::TopicPermission(key.clone()),
+        }
+    }
+
+    /// Steps of a lower rank come first; those of the same rank do not need each
+    /// other, but exchanges their alternates.
+    #[must_use]
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Self::Vhost(_) => 0,
+            Self::Exchange(..) => 1,
+            Self::Policy(..) => 2,
+            Self::Queue(..) => 3,
+            Self::Binding(_) => 4,
+            Self::User(..) => 5,
+            Self::Permissions(..) | Self::TopicPermission(..) => 6,
+        }
+    }
+
+    /// Whether it goes through the management API; the others go over AMQP.
+    #[must_use]
+    pub const fn needs_management(&self) -> bool {
+        match self {
+            Self::Exchange(..) | Self::Queue(..) | Self::Binding(_) => false,
+            Self::Policy(..)
+            | Self::Vhost(_)
+            | Self::User(..)
+            | Self::Permissions(..)
+            | Self::TopicPermission(..) => true,
         }
     }
 }
@@ -45,10 +86,19 @@ pub enum Object {
     Binding(Binding),
     /// A policy.
     Policy(PolicyKind, PolicyName),
+    /// The vhost itself.
+    Vhost,
+    /// A user.
+    User(UserName),
+    /// What a user may do in the vhost.
+    Permissions(UserName),
+    /// What a user may do with a topic exchange.
+    TopicPermission(TopicPermissionKey),
 }
 
 impl Object {
-    /// `exchange`, `queue`, `binding`, `policy` or `operator policy`.
+    /// `exchange`, `queue`, `binding`, `policy`, `operator policy`, `vhost`, `user`,
+    /// `permissions` or `topic permissions`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -56,6 +106,10 @@ impl Object {
             Self::Queue(_) => "queue",
             Self::Binding(_) => "binding",
             Self::Policy(kind, _) => kind.word(),
+            Self::Vhost => "vhost",
+            Self::User(_) => "user",
+            Self::Permissions(_) => "permissions",
+            Self::TopicPermission(_) => "topic permissions",
         }
     }
 
@@ -66,6 +120,9 @@ impl Object {
             Self::Exchange(name) => name.as_str().to_owned(),
             Self::Queue(name) => name.as_str().to_owned(),
             Self::Policy(_, name) => name.as_str().to_owned(),
+            Self::Vhost => "settings".to_owned(),
+            Self::User(name) | Self::Permissions(name) => name.as_str().to_owned(),
+            Self::TopicPermission((user, exchange)) => format!("{user} on {exchange}"),
             Self::Binding(binding) => {
                 let to = match &binding.destination {
                     crate::topology::Destination::Queue(name) => name.as_str(),
@@ -81,20 +138,28 @@ impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Binding(binding) => write!(f, "binding from {binding}"),
+            Self::Vhost => f.write_str("the vhost"),
             _ => write!(f, "{} '{}'", self.kind(), self.name()),
         }
     }
 }
 
-/// Every step of a topology in a safe order: exchanges (alternates first),
+/// Every step of a topology in a safe order: the vhost, exchanges (alternates first),
 /// policies (those with a TTL first, or messages would sit in a wait queue
-/// without one), queues, bindings of dead-letter exchanges, then the others.
+/// without one), queues, bindings of dead-letter exchanges, then the others; last
+/// users and what they may do.
 #[must_use]
 pub fn steps(topology: &Topology) -> Vec<Step> {
-    let mut steps: Vec<Step> = exchanges_in_order(topology)
-        .into_iter()
-        .map(|(name, exchange)| Step::Exchange(name, exchange))
+    let mut steps: Vec<Step> = topology
+        .vhost_settings
+        .iter()
+        .map(|settings| Step::Vhost(settings.clone()))
         .collect();
+    steps.extend(
+        exchanges_in_order(topology)
+            .into_iter()
+            .map(|(name, exchange)| Step::Exchange(name, exchange)),
+    );
     let (with_ttl, others): (Vec<_>, Vec<_>) = topology
         .policies
         .iter()
@@ -127,6 +192,14 @@ pub fn steps(topology: &Topology) -> Vec<Step> {
             .chain(other)
             .map(|binding| Step::Binding(binding.clone())),
     );
+    let users = topology.users.iter();
+    steps.extend(users.map(|(name, user)| Step::User(name.clone(), user.clone())));
+    let permissions = topology.permissions.iter();
+    steps.extend(
+        permissions.map(|(user, allowed)| Step::Permissions(user.clone(), allowed.clone())),
+    );
+    let topics = topology.topic_permissions.iter();
+    steps.extend(topics.map(|(key, allowed)| Step::TopicPermission(key.clone(), allowed.clone())));
     steps
 }
 

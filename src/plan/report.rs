@@ -16,6 +16,10 @@ pub enum Done {
     /// The request was sent; whether it changed anything cannot be known
     /// without the management API.
     Ensured,
+    /// It was there and the files do not want it any more: deleted.
+    Deleted,
+    /// It should have been deleted and was kept; why.
+    Kept(String),
     /// It is there otherwise; nothing was changed.
     Conflict(Conflict),
     /// It failed.
@@ -64,10 +68,10 @@ impl ApplyReport {
         self.lines.iter().filter(|line| is(&line.done)).count()
     }
 
-    /// Whether anything was created or changed.
+    /// Whether anything was created, changed or deleted.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.count(|done| matches!(done, Done::Created | Done::Changed(_))) > 0
+        self.count(|done| matches!(done, Done::Created | Done::Changed(_) | Done::Deleted)) > 0
     }
 
     /// The conflicts that kept it from doing anything.

@@ -43,7 +43,17 @@ pub fn unsupported(topology: &Topology, facts: &BrokerFacts) -> Vec<Unsupported>
         .policies
         .iter()
         .flat_map(|((kind, name), policy)| of_policy(*kind, name, policy, facts));
-    queues.chain(policies).collect()
+    let asks_for_type = topology
+        .vhost_settings
+        .as_ref()
+        .is_some_and(|settings| settings.default_queue_type.is_some());
+    let vhost = (asks_for_type && !facts.has_default_queue_type()).then(|| Unsupported {
+        object: Object::Vhost,
+        what: "default_queue_type".to_owned(),
+        when: "is known since RabbitMQ 3.12",
+        way_out: "leave it out, and write the `type` of each queue",
+    });
+    vhost.into_iter().chain(queues).chain(policies).collect()
 }
 
 const SINCE_TIMEOUT: &str = "is known since RabbitMQ 3.12";
@@ -177,6 +187,7 @@ mod tests {
     #[test]
     fn each_version_does_more_than_the_one_before() {
         let yaml = "
+vhost: { default_queue_type: quorum }
 queues:
   classic: { type: classic, consumer_timeout: 10m }
   late: { type: quorum, delayed_retry: { type: all, min: 1s } }
@@ -190,6 +201,7 @@ policies:
         let delay = "queue 'late': `delayed_retry` is known since RabbitMQ 4.3";
         let by_policy = "policy 'p': `delayed-retry-min` is known in policies since RabbitMQ 4.3.1";
         let old = [
+            "the vhost: `default_queue_type` is known since RabbitMQ 3.12",
             "queue 'classic': `consumer_timeout` is known since RabbitMQ 3.12",
             delay,
             "queue 'stream': `filter_size` is known since RabbitMQ 3.13",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::field::FieldTable;
+use crate::field::{FieldTable, table_to_json};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 /// Where a binding leads.
@@ -34,6 +34,29 @@ pub struct Binding {
     pub key: RoutingKey,
     /// `x-match` and header values on a headers exchange.
     pub arguments: FieldTable,
+}
+
+/// What makes two bindings the same one for a broker. Arguments compare through
+/// JSON, because the management API forgets the width of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BindingIdentity {
+    source: ExchangeName,
+    destination: Destination,
+    key: RoutingKey,
+    arguments: String,
+}
+
+impl Binding {
+    /// Its identity.
+    #[must_use]
+    pub fn identity(&self) -> BindingIdentity {
+        BindingIdentity {
+            source: self.source.clone(),
+            destination: self.destination.clone(),
+            key: self.key.clone(),
+            arguments: table_to_json(&self.arguments).to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Binding {

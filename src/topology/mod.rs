@@ -9,28 +9,36 @@ mod effective;
 mod exchange;
 mod max_age;
 mod name;
+mod pattern;
 mod policy;
 mod prefix;
 mod queue;
 mod retry_policy;
 mod super_stream;
+mod user;
+mod vhost;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::broker::BrokerFacts;
 
-pub use binding::{Binding, Destination};
+pub use binding::{Binding, BindingIdentity, Destination};
 pub use dead_lettering::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
 };
 pub use exchange::{Exchange, ExchangeType};
 pub use max_age::MaxAge;
-pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, VhostName};
+pub use name::{
+    ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, UserName, VhostName,
+};
+pub use pattern::Pattern;
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeliveryLimit, LeaderLocator, Overflow, Queue, QueueType};
 pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
 pub use super_stream::SuperStream;
+pub use user::{Password, Permissions, TopicPermission, TopicPermissionKey, User};
+pub use vhost::{VhostLimit, VhostSettings};
 pub use worker::Worker;
 
 /// Exchanges, queues and bindings of one vhost.
@@ -49,9 +57,36 @@ pub struct Topology {
     pub bindings: Vec<Binding>,
     /// Policies of both kinds by name.
     pub policies: BTreeMap<(PolicyKind, PolicyName), Policy>,
+    /// Settings of the vhost itself.
+    pub vhost_settings: Option<VhostSettings>,
+    /// Users; they belong to the whole cluster.
+    pub users: BTreeMap<UserName, User>,
+    /// What users may do in the vhost.
+    pub permissions: BTreeMap<UserName, Permissions>,
+    /// What users may do with topic exchanges of the vhost.
+    pub topic_permissions: BTreeMap<TopicPermissionKey, TopicPermission>,
+    /// Names of queues, exchanges and policies that nobody else declares: what
+    /// has such a name and is not in the file may be pruned.
+    pub owns: Vec<Pattern>,
 }
 
 impl Topology {
+    /// Whether something in it can be set through the management API only.
+    #[must_use]
+    pub fn needs_management(&self) -> bool {
+        !self.policies.is_empty()
+            || self.vhost_settings.is_some()
+            || !self.users.is_empty()
+            || !self.permissions.is_empty()
+            || !self.topic_permissions.is_empty()
+    }
+
+    /// The bindings by what makes them the same ones for a broker.
+    #[must_use]
+    pub fn binding_identities(&self) -> BTreeSet<BindingIdentity> {
+        self.bindings.iter().map(Binding::identity).collect()
+    }
+
     /// The exchange of that name, the predeclared ones included.
     #[must_use]
     pub fn exchange(&self, name: &ExchangeName) -> Option<Exchange> {

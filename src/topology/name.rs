@@ -36,6 +36,9 @@ pub enum OfVhost {}
 /// Marks policy names.
 #[derive(Debug)]
 pub enum OfPolicy {}
+/// Marks user names.
+#[derive(Debug)]
+pub enum OfUser {}
 /// Marks routing and binding keys.
 #[derive(Debug)]
 pub enum OfKey {}
@@ -52,6 +55,9 @@ impl NameKind for OfVhost {
 impl NameKind for OfPolicy {
     const WHAT: &'static str = "policy name";
 }
+impl NameKind for OfUser {
+    const WHAT: &'static str = "user name";
+}
 impl NameKind for OfKey {
     const WHAT: &'static str = "routing key";
 }
@@ -64,6 +70,8 @@ pub type ExchangeName = Name<OfExchange>;
 pub type VhostName = Name<OfVhost>;
 /// A policy name.
 pub type PolicyName = Name<OfPolicy>;
+/// A user name.
+pub type UserName = Name<OfUser>;
 /// A routing key, or the key (pattern) of a binding.
 pub type RoutingKey = Name<OfKey>;
 

@@ -2,13 +2,10 @@
 //! matches a pattern, and that can change later, unlike arguments.
 
 use std::fmt;
-use std::sync::Arc;
-
-use fancy_regex::Regex;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldTable;
-use crate::topology::QueueType;
+use crate::topology::{Pattern, QueueType};
 
 /// Whose policy it is; an object can have one of each kind in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,23 +82,11 @@ impl fmt::Display for ApplyTo {
     }
 }
 
-/// A pattern, compiled once: it is asked of every queue. Compared by its text.
-#[derive(Clone, Debug)]
-struct Pattern {
-    text: String,
-    regex: Arc<Regex>,
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
 /// One policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    pattern: Pattern,
+    /// The names it is for.
+    pub pattern: Pattern,
     /// What it is for.
     pub apply_to: ApplyTo,
     /// Of several that match, the one with the highest wins.
@@ -113,45 +98,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy for names in which `pattern` is found somewhere (Perl syntax).
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the pattern is none.
-    pub fn new(
-        pattern: String,
-        apply_to: ApplyTo,
-        priority: i32,
-        definition: FieldTable,
-    ) -> Result<Self> {
-        let regex = Regex::new(&pattern).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                format!("'{pattern}' is no pattern: {error}"),
-            )
-            .hint("escape dots and braces that stand for themselves: ^orders\\.")
-        })?;
-        Ok(Self {
-            pattern: Pattern {
-                text: pattern,
-                regex: Arc::new(regex),
-            },
-            apply_to,
-            priority,
-            definition,
-            description: None,
-        })
-    }
-
-    /// The pattern.
-    #[must_use]
-    pub fn pattern(&self) -> &str {
-        &self.pattern.text
-    }
-
     /// Whether it is for a queue of that name and type.
     #[must_use]
     pub fn takes_queue(&self, name: &str, kind: Option<&QueueType>) -> bool {
-        self.apply_to.takes_queue(kind) && self.pattern.regex.is_match(name).unwrap_or(false)
+        self.apply_to.takes_queue(kind) && self.pattern.is_found_in(name)
     }
 
     /// The same policy for names that begin with `prefix`.
@@ -159,25 +109,19 @@ impl Policy {
     /// # Errors
     /// When the pattern is not anchored with `^`: it would take strangers too.
     pub fn prefixed(&self, prefix: &str) -> Result<Self> {
-        let Some(rest) = self.pattern().strip_prefix('^') else {
+        let Some(pattern) = self.pattern.prefixed(prefix) else {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
                     "the pattern '{}' of a policy does not begin with ^, so a copy with a prefix would take queues of others",
-                    self.pattern()
+                    self.pattern
                 ),
             )
             .hint("anchor it with ^, or leave --prefix away"));
         };
-        let prefixed = Self::new(
-            format!("^{}{rest}", fancy_regex::escape(prefix)),
-            self.apply_to,
-            self.priority,
-            self.definition.clone(),
-        )?;
         Ok(Self {
-            description: self.description.clone(),
-            ..prefixed
+            pattern,
+            ..self.clone()
         })
     }
 }
@@ -187,7 +131,13 @@ mod tests {
     use super::*;
 
     fn policy(pattern: &str, apply_to: ApplyTo) -> Policy {
-        Policy::new(pattern.to_owned(), apply_to, 0, FieldTable::new()).expect("policy")
+        Policy {
+            pattern: Pattern::new(pattern).expect("pattern"),
+            apply_to,
+            priority: 0,
+            definition: FieldTable::new(),
+            description: None,
+        }
     }
 
     #[test]
@@ -207,7 +157,7 @@ mod tests {
                 "{pattern} {name}"
             );
         }
-        assert!(Policy::new("(".to_owned(), ApplyTo::All, 0, FieldTable::new()).is_err());
+        assert!(Pattern::new("(").is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A topology under other names: throw-away copies that do not meet each other.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldValue;
+use crate::topology::user::prefixed_user;
 use crate::topology::{
     Binding, DeadLetterKey, Destination, ExchangeName, Name, QueueName, RoutingKey, Topology,
 };
@@ -9,7 +10,8 @@ use crate::topology::{
 impl Topology {
     /// The same topology with `prefix` before the name of every object it
     /// declares, and in every mention of one. Routing keys stay as they are,
-    /// except where the default exchange makes a queue's name the key.
+    /// except where the default exchange makes a queue's name the key. Settings
+    /// of the vhost are left out: they are not the copy's.
     ///
     /// # Errors
     /// When a name becomes longer than 255 bytes.
@@ -60,6 +62,32 @@ impl Topology {
                 }
             }
             renamed.policies.insert((*kind, name), policy);
+        }
+        for (name, user) in &self.users {
+            let name = Name::new(format!("{prefix}{name}"))?;
+            renamed.users.insert(name, user.clone());
+        }
+        for (name, permissions) in &self.permissions {
+            let copy = prefixed_user(name, self.users.contains_key(name), prefix)?;
+            let permissions = permissions.prefixed(name, prefix)?;
+            renamed.permissions.insert(copy, permissions);
+        }
+        for ((name, exchange), permission) in &self.topic_permissions {
+            let copy = prefixed_user(name, self.users.contains_key(name), prefix)?;
+            let exchange = rename.exchange(exchange)?;
+            renamed
+                .topic_permissions
+                .insert((copy, exchange), permission.clone());
+        }
+        for pattern in &self.owns {
+            let copy = pattern.prefixed(prefix).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("the pattern '{pattern}' under `owns` does not begin with ^, so a copy with a prefix would own names of others"),
+                )
+                .hint("anchor it with ^, or leave --prefix away")
+            })?;
+            renamed.owns.push(copy);
         }
         for binding in &self.bindings {
             renamed.bindings.push(Binding {

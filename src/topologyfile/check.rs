@@ -1,11 +1,14 @@
 //! What can be said only once everything is read: references between objects.
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::{Diagnostic, Place};
 use crate::retry;
 use crate::topology::{
     DeadLetterStrategy, ExchangeName, ExchangeType, Overflow, QueueName, QueueType, Topology,
 };
 use crate::topologyfile::fields::{Reader, closest};
+use crate::topologyfile::tree::Node;
 
 /// Where the file mentions names, remembered while it is read.
 #[derive(Default)]
@@ -14,6 +17,8 @@ pub(super) struct Places {
     queues: Vec<(QueueName, Place, String)>,
     declared: Vec<(QueueName, Place)>,
     keyless: Vec<(ExchangeName, Place, String)>,
+    elsewhere_exchanges: BTreeSet<String>,
+    elsewhere_queues: BTreeSet<String>,
 }
 
 impl Places {
@@ -32,6 +37,21 @@ impl Places {
         self.declared.push((name.clone(), place));
     }
 
+    /// The `elsewhere:` of a file: names that are used here and declared by others.
+    pub(super) fn read_elsewhere(&mut self, node: &Node, reader: &mut Reader) {
+        let Some(fields) = reader.fields(node, "elsewhere", &["exchanges", "queues"]) else {
+            return;
+        };
+        if let Some(node) = fields.get("exchanges") {
+            let names = reader.texts(node, "`exchanges` of elsewhere");
+            self.elsewhere_exchanges.extend(names);
+        }
+        if let Some(node) = fields.get("queues") {
+            let names = reader.texts(node, "`queues` of elsewhere");
+            self.elsewhere_queues.extend(names);
+        }
+    }
+
     /// A binding without `key`.
     pub(super) fn keyless(&mut self, source: &ExchangeName, place: Place, what: &str) {
         self.keyless.push((source.clone(), place, what.to_owned()));
@@ -41,7 +61,8 @@ impl Places {
 /// Every name that is mentioned must be declared in the same files.
 pub(super) fn references(topology: &Topology, places: &Places, reader: &mut Reader) {
     for (name, place, why) in &places.exchanges {
-        if topology.exchange(name).is_none() {
+        if topology.exchange(name).is_none() && !places.elsewhere_exchanges.contains(name.as_str())
+        {
             let declared = topology.exchanges.keys().map(ExchangeName::as_str);
             reader.report(undeclared(
                 "exchange",
@@ -53,7 +74,7 @@ pub(super) fn references(topology: &Topology, places: &Places, reader: &mut Read
         }
     }
     for (name, place, why) in &places.queues {
-        if !topology.queues.contains_key(name) {
+        if !topology.queues.contains_key(name) && !places.elsewhere_queues.contains(name.as_str()) {
             let declared = topology.queues.keys().map(QueueName::as_str);
             reader.report(undeclared(
                 "queue",
@@ -175,6 +196,8 @@ fn undeclared(kind: &str, name: &str, place: &Place, why: &str, near: Option<&st
     .label("not declared")
     .help(match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("declare it in this file, or pass the file that declares the {kind} too"),
+        None => format!(
+            "declare it in this file, pass the file that declares the {kind} too, or list it under `elsewhere: {{ {kind}s: [NAME] }}` if others declare it"
+        ),
     })
 }

@@ -1,13 +1,17 @@
 //! A topology read from a broker, written as a file that plans empty against it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::export_users;
+use crate::broker::BrokerFacts;
 use crate::field::{FieldTable, FieldValue, table_to_json};
 use crate::topology::{
-    ApplyTo, Binding, DeadLetterStrategy, DelayedRetryType, Destination, Exchange, LeaderLocator,
-    MaxAge, Overflow, Policy, PolicyKind, Queue, QueueName, QueueType, RetryPolicy, Topology,
+    ApplyTo, Binding, DeadLetterStrategy, DelayedRetryType, Destination, Exchange, ExchangeName,
+    LeaderLocator, MaxAge, Overflow, Pattern, Policy, PolicyKind, Queue, QueueName, QueueType,
+    RetryPolicy, Topology,
 };
 
 /// A file, and what of the broker it cannot say.
@@ -26,11 +30,27 @@ pub struct Exported {
 /// # Errors
 /// The YAML library's words, should it refuse a value.
 pub fn export(topology: &Topology) -> Result<Exported, String> {
+    write(topology, false)
+}
+
+/// Writes a topology that was read from files: the same one without short
+/// forms and variables.
+///
+/// # Errors
+/// The YAML library's words, should it refuse a value.
+pub fn expanded(topology: &Topology) -> Result<Exported, String> {
+    // Where a value is sent otherwise to other versions, the newest has a word
+    // for it that the file format turns back.
+    write(&topology.as_declared(&BrokerFacts::newest_measured()), true)
+}
+
+/// `from_file`: what a broker has anyway is written where the file says it.
+fn write(topology: &Topology, from_file: bool) -> Result<Exported, String> {
     let mut left_out = Vec::new();
     let mut file = Map::new();
     file.insert("version".to_owned(), json!(1));
-    if let Some(vhost) = &topology.vhost {
-        file.insert("vhost".to_owned(), json!(vhost.as_str()));
+    if let Some(vhost) = export_users::vhost_json(topology, from_file) {
+        file.insert("vhost".to_owned(), vhost);
     }
     let exchanges: Map<String, Json> = topology
         .exchanges
@@ -39,12 +59,19 @@ pub fn export(topology: &Topology) -> Result<Exported, String> {
         .map(|(name, exchange)| (name.to_string(), exchange_json(exchange)))
         .collect();
     insert(&mut file, "exchanges", Json::Object(exchanges));
+    let mut bound: BTreeMap<&QueueName, Vec<Json>> = BTreeMap::new();
+    for binding in &topology.bindings {
+        if let Destination::Queue(queue) = &binding.destination {
+            bound.entry(queue).or_default().push(queue_binding(binding));
+        }
+    }
     let queues: Map<String, Json> = topology
         .queues
         .iter()
         .filter(|(name, _)| !name.is_reserved())
         .map(|(name, queue)| {
-            let json = queue_json(topology, name, queue, &mut left_out);
+            let bind = bound.remove(name).unwrap_or_default();
+            let json = queue_json(topology, bind, name, queue, &mut left_out);
             (name.to_string(), json)
         })
         .collect();
@@ -52,7 +79,7 @@ pub fn export(topology: &Topology) -> Result<Exported, String> {
     let bindings: Vec<Json> = topology
         .bindings
         .iter()
-        .filter_map(between_exchanges)
+        .filter_map(|binding| not_of_a_queue(topology, binding))
         .collect();
     insert(&mut file, "bindings", Json::Array(bindings));
     for (key, kind) in PolicyKind::ALL {
@@ -64,28 +91,98 @@ pub fn export(topology: &Topology) -> Result<Exported, String> {
             .collect();
         insert(&mut file, key, Json::Object(policies));
     }
-    let file = plain(Json::Object(file));
-    let text = serde_yaml::to_string(&file).map_err(|error| error.to_string())?;
+    insert(&mut file, "users", export_users::users_json(topology));
+    insert(
+        &mut file,
+        "permissions",
+        export_users::permissions_json(topology),
+    );
+    let owns: Vec<&str> = topology.owns.iter().map(Pattern::as_str).collect();
+    insert(&mut file, "owns", json!(owns));
+    let mut elsewhere = Map::new();
+    insert(&mut elsewhere, "exchanges", json!(dangling(topology)));
+    insert(&mut elsewhere, "queues", json!(dangling_queues(topology)));
+    insert(&mut file, "elsewhere", Json::Object(elsewhere));
+    let text =
+        serde_yaml::to_string(&escaped(Json::Object(file))).map_err(|error| error.to_string())?;
     Ok(Exported { text, left_out })
 }
 
-/// A `${` that came from the broker is no variable.
-fn plain(json: Json) -> Json {
+/// Exchanges that are named and not there: brokers allow that.
+fn dangling(topology: &Topology) -> BTreeSet<String> {
+    let argument =
+        |arguments: &FieldTable, name: &str| Some(arguments.get(name)?.as_text()?.to_owned());
+    let queues = topology.queues.values();
+    let mut named: Vec<String> = queues
+        .filter_map(|queue| argument(&queue.arguments, "x-dead-letter-exchange"))
+        .collect();
+    let exchanges = topology.exchanges.values();
+    named.extend(
+        exchanges.filter_map(|exchange| argument(&exchange.arguments, "alternate-exchange")),
+    );
+    for policy in topology.policies.values() {
+        for setting in ["dead-letter-exchange", "alternate-exchange"] {
+            named.extend(argument(&policy.definition, setting));
+        }
+    }
+    named.extend(
+        topology
+            .topic_permissions
+            .keys()
+            .map(|(_, exchange)| exchange.to_string()),
+    );
+    named.extend(
+        topology
+            .bindings
+            .iter()
+            .map(|binding| binding.source.to_string()),
+    );
+    named
+        .into_iter()
+        .filter(|name| {
+            ExchangeName::new(name.as_str())
+                .is_ok_and(|exchange| topology.exchange(&exchange).is_none())
+        })
+        .collect()
+}
+
+/// Queues that are named and not there.
+fn dangling_queues(topology: &Topology) -> BTreeSet<&str> {
+    let bound = topology
+        .bindings
+        .iter()
+        .filter_map(|binding| match &binding.destination {
+            Destination::Queue(name) => Some(name),
+            Destination::Exchange(_) => None,
+        });
+    let resting = topology
+        .queues
+        .values()
+        .filter_map(|queue| queue.retry.as_ref()?.dead_letter_queue.as_ref());
+    bound
+        .chain(resting)
+        .filter(|name| !name.is_reserved() && !topology.queues.contains_key(name))
+        .map(QueueName::as_str)
+        .collect()
+}
+
+/// A plain `${` would be read as a variable.
+fn escaped(json: Json) -> Json {
     let escape = |text: String| text.replace("${", "$${");
     match json {
         Json::String(text) => Json::String(escape(text)),
-        Json::Array(items) => Json::Array(items.into_iter().map(plain).collect()),
-        Json::Object(entries) => Json::Object(
-            entries
+        Json::Array(items) => items.into_iter().map(escaped).collect(),
+        Json::Object(object) => Json::Object(
+            object
                 .into_iter()
-                .map(|(key, value)| (escape(key), plain(value)))
+                .map(|(name, value)| (escape(name), escaped(value)))
                 .collect(),
         ),
-        other @ (Json::Null | Json::Bool(_) | Json::Number(_)) => other,
+        json @ (Json::Null | Json::Bool(_) | Json::Number(_)) => json,
     }
 }
 
-fn insert(file: &mut Map<String, Json>, name: &str, value: Json) {
+pub(super) fn insert(file: &mut Map<String, Json>, name: &str, value: Json) {
     let empty = match &value {
         Json::Object(object) => object.is_empty(),
         Json::Array(array) => array.is_empty(),
@@ -119,6 +216,7 @@ fn flag(json: &mut Map<String, Json>, name: &str, value: bool, default: bool) {
 
 fn queue_json(
     topology: &Topology,
+    bind: Vec<Json>,
     name: &QueueName,
     queue: &Queue,
     left_out: &mut Vec<String>,
@@ -130,17 +228,16 @@ fn queue_json(
     }
     flag(&mut json, "durable", queue.durable, true);
     flag(&mut json, "auto_delete", queue.auto_delete, false);
-    let bind: Vec<Json> = topology
-        .bindings
-        .iter()
-        .filter(|binding| binding.destination == Destination::Queue(name.clone()))
-        .map(queue_binding)
-        .collect();
     insert(&mut json, "bind", Json::Array(bind));
     // What a type takes and ignores would be a mistake in a file.
     let kind = json.get("type").and_then(Json::as_str);
     let kind = kind.map(QueueType::from_name);
-    let overflow = || topology.effective_queue(name)?.overflow;
+    let overflow = || {
+        let own = queue.arguments.get("x-overflow");
+        own.and_then(FieldValue::as_text)
+            .and_then(Overflow::from_name)
+            .or_else(|| topology.effective_queue(name)?.overflow)
+    };
     let (mut sayable, unsayable): (FieldTable, FieldTable) = arguments
         .into_iter()
         .partition(|(argument, value)| is_in_force(kind.as_ref(), &overflow, argument, value));
@@ -367,7 +464,7 @@ fn take_text(arguments: &mut FieldTable, name: &str) -> Option<String> {
 
 fn policy_json(policy: &Policy) -> Json {
     let mut json = Map::new();
-    json.insert("pattern".to_owned(), json!(policy.pattern()));
+    json.insert("pattern".to_owned(), json!(policy.pattern.as_str()));
     if policy.apply_to != ApplyTo::All {
         json.insert("apply_to".to_owned(), json!(policy.apply_to.to_string()));
     }
@@ -389,14 +486,22 @@ fn queue_binding(binding: &Binding) -> Json {
     Json::Object(json)
 }
 
-fn between_exchanges(binding: &Binding) -> Option<Json> {
-    let Destination::Exchange(destination) = &binding.destination else {
-        return None;
+/// A binding that stands under no queue: it leads to an exchange, or to a
+/// queue that others declare. Those of the broker's own queues are its own.
+fn not_of_a_queue(topology: &Topology, binding: &Binding) -> Option<Json> {
+    let (kind, destination) = match &binding.destination {
+        Destination::Exchange(name) => ("exchange", name.as_str()),
+        Destination::Queue(name) => {
+            if name.is_reserved() || topology.queues.contains_key(name) {
+                return None;
+            }
+            ("queue", name.as_str())
+        }
     };
     let mut json = Map::new();
     json.insert("source".to_owned(), json!(binding.source.as_str()));
-    json.insert("destination".to_owned(), json!(destination.as_str()));
-    json.insert("destination_type".to_owned(), json!("exchange"));
+    json.insert("destination".to_owned(), json!(destination));
+    json.insert("destination_type".to_owned(), json!(kind));
     json.insert("key".to_owned(), json!(binding.key.as_str()));
     insert(&mut json, "arguments", table_to_json(&binding.arguments));
     Some(Json::Object(json))
@@ -407,11 +512,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::broker::BrokerFacts;
     use crate::diagnostic::Source;
     use crate::topology::{
-        DeadLetterKey, DeadLettering, DelayedRetry, DeliveryLimit, ExchangeName, ExchangeType,
-        RoutingKey,
+        DeadLetterKey, DeadLettering, DelayedRetry, DeliveryLimit, ExchangeType, RoutingKey,
     };
 
     fn parsed(text: &str) -> Topology {
@@ -578,6 +681,34 @@ mod tests {
             ["queue 'q': x-delivery-limit is \"3\", which the file format cannot say"]
         );
         assert!(exported.text.contains("x-own: 1"), "{}", exported.text);
+    }
+
+    #[test]
+    fn at_least_once_is_written_where_it_is_in_force() {
+        let arguments = [
+            ("x-queue-type", "quorum"),
+            ("x-dead-letter-exchange", ""),
+            ("x-dead-letter-strategy", "at-least-once"),
+            ("x-overflow", "reject-publish"),
+        ];
+        let mut topology = Topology::default();
+        let queue = Queue {
+            arguments: arguments
+                .map(|(name, value)| (name.to_owned(), FieldValue::text(value)))
+                .into(),
+            ..Queue::default()
+        };
+        topology
+            .queues
+            .insert(QueueName::new("q").expect("name"), queue);
+        let exported = export(&topology).expect("exported");
+        assert_eq!(exported.left_out, Vec::<String>::new());
+        let read = parsed(&exported.text);
+        let queue = read.queues.values().next().expect("queue");
+        assert_eq!(
+            queue.dead_letter_strategy,
+            Some(DeadLetterStrategy::AtLeastOnce)
+        );
     }
 
     #[test]

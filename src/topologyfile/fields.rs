@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, Source};
 use crate::error::Result as MqResult;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::MaxAge;
@@ -14,6 +14,7 @@ use crate::topologyfile::units;
 #[derive(Default)]
 pub(super) struct Reader {
     diagnostics: Vec<Diagnostic>,
+    secrets: Vec<Place>,
 }
 
 /// The entries of a map whose unknown keys have been reported already.
@@ -36,6 +37,34 @@ impl<'n> Fields<'n> {
 impl Reader {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// A secret that stands in a file: no excerpt may show its line, whatever
+    /// else is wrong there.
+    pub(super) fn secret(&mut self, place: Place) {
+        self.secrets.push(place);
+    }
+
+    /// Takes the excerpts away that would show a secret.
+    pub(super) fn hide_secrets(&mut self, sources: &[Source]) {
+        for secret in &self.secrets {
+            let Some(source) = sources.get(secret.source) else {
+                continue;
+            };
+            let before = source.text.get(..secret.bytes.start).unwrap_or_default();
+            let from = before.rfind('\n').map_or(0, |at| at + 1);
+            let after = source.text.get(secret.bytes.end..).unwrap_or_default();
+            let to = secret.bytes.end + after.find('\n').unwrap_or(after.len());
+            for diagnostic in &mut self.diagnostics {
+                let place = &diagnostic.place;
+                if place.source == secret.source
+                    && place.bytes.start <= to
+                    && place.bytes.end >= from
+                {
+                    diagnostic.place.source = usize::MAX;
+                }
+            }
+        }
     }
 
     /// Within one file a key that comes twice is an error of YAML already.
@@ -145,6 +174,17 @@ impl Reader {
         };
         self.expected(node, what, quoted);
         None
+    }
+
+    /// A list of texts; whatever is no text is reported and left out.
+    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for item in self.items(node, what) {
+            if let Some(text) = self.text(item, &format!("an item of {what}")) {
+                texts.push(text.to_owned());
+            }
+        }
+        texts
     }
 
     pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {

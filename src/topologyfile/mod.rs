@@ -9,6 +9,7 @@ mod bindings;
 mod check;
 mod exchanges;
 mod export;
+mod export_users;
 mod fields;
 mod policies;
 mod queue_fields;
@@ -18,13 +19,15 @@ mod shorthand;
 mod super_streams;
 mod tree;
 mod units;
+mod users;
 mod variables;
+mod vhost;
 mod workers;
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::topology::{PolicyKind, Topology, VhostName};
+use crate::topology::{PolicyKind, Topology};
 
-pub use export::{Exported, export};
+pub use export::{Exported, expanded, export};
 
 use fields::Reader;
 use tree::Node;
@@ -32,7 +35,7 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 13] = [
     "version",
     "vhost",
     "exchanges",
@@ -42,6 +45,10 @@ const KEYS: [&str; 9] = [
     "bindings",
     "policies",
     "operator_policies",
+    "users",
+    "permissions",
+    "owns",
+    "elsewhere",
 ];
 
 /// Reads several files as one topology.
@@ -80,6 +87,7 @@ pub fn parse(
     if reader.is_clean() {
         check::references(&topology, &places, &mut reader);
     }
+    reader.hide_secrets(sources);
     reader.finish(topology)
 }
 
@@ -93,20 +101,8 @@ fn read_file(
         return;
     };
     read_version(root, fields.get("version"), reader);
-    if let Some(node) = fields.get("vhost")
-        && let Some(name) = reader.name::<VhostName, _>(node, "vhost", VhostName::new)
-    {
-        match &topology.vhost {
-            Some(other) if *other != name => reader.report(
-                Diagnostic::new(
-                    "MQ109",
-                    node.place(),
-                    format!("the files disagree about the vhost: '{other}' and '{name}'"),
-                )
-                .help("apply them one by one, or keep `vhost` in one of them"),
-            ),
-            _ => topology.vhost = Some(name),
-        }
+    if let Some(node) = fields.get("vhost") {
+        vhost::read(node, reader, topology);
     }
     if let Some(node) = fields.get("exchanges") {
         exchanges::read(node, reader, topology, places);
@@ -121,6 +117,16 @@ fn read_file(
         if let Some(node) = fields.get(key) {
             policies::read(kind, node, reader, topology, places);
         }
+    }
+    if let Some(node) = fields.get("users") {
+        users::read_users(node, reader, topology);
+    }
+    if let Some(node) = fields.get("permissions") {
+        users::read_permissions(node, reader, topology, places);
+    }
+    users::read_owns(fields, reader, topology);
+    if let Some(node) = fields.get("elsewhere") {
+        places.read_elsewhere(node, reader);
     }
 }
 

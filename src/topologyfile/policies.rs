@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::{ApplyTo, ExchangeName, Policy, PolicyKind, PolicyName, Topology};
+use crate::topology::{ApplyTo, ExchangeName, Pattern, Policy, PolicyKind, PolicyName, Topology};
 use crate::topologyfile::bindings::required;
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Reader, closest};
@@ -96,7 +96,7 @@ pub(super) fn read(
 
 fn read_one(node: &Node, what: &str, reader: &mut Reader, places: &mut Places) -> Option<Policy> {
     let fields = reader.fields(node, what, &KEYS)?;
-    let pattern = required(reader, node, fields, "pattern", what, Ok)?;
+    let pattern = required(reader, node, fields, "pattern", what, Pattern::new)?;
     let apply_to = match fields.get("apply_to") {
         None => ApplyTo::All,
         Some(node) => reader.word(node, &format!("`apply_to` of {what}"), &ApplyTo::ALL)?,
@@ -113,27 +113,17 @@ fn read_one(node: &Node, what: &str, reader: &mut Reader, places: &mut Places) -
         return None;
     };
     let definition = definition(definition_node, what, reader, places);
-    match Policy::new(pattern, apply_to, priority, definition) {
-        Ok(mut policy) => {
-            policy.description = fields.get("description").and_then(|node| {
-                reader
-                    .text(node, &format!("`description` of {what}"))
-                    .map(str::to_owned)
-            });
-            Some(policy)
-        }
-        Err(error) => {
-            let place = fields
-                .get("pattern")
-                .map_or_else(|| node.start(), Node::place);
-            let mut diagnostic = Diagnostic::new("MQ103", place, error.message());
-            if let Some(help) = error.way_out() {
-                diagnostic = diagnostic.help(help);
-            }
-            reader.report(diagnostic);
-            None
-        }
-    }
+    let description = fields.get("description").and_then(|node| {
+        let of = format!("`description` of {what}");
+        reader.text(node, &of).map(str::to_owned)
+    });
+    Some(Policy {
+        pattern,
+        apply_to,
+        priority,
+        definition,
+        description,
+    })
 }
 
 fn definition(node: &Node, what: &str, reader: &mut Reader, places: &mut Places) -> FieldTable {

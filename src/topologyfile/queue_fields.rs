@@ -75,7 +75,8 @@ pub(super) fn typed_key(argument: &str) -> Option<&'static str> {
         .map(|(_, key)| *key)
 }
 
-const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
+/// The types a queue of a file can have.
+pub(super) const TYPES: [(&str, ()); 3] = [("quorum", ()), ("classic", ()), ("stream", ())];
 
 /// One queue while its fields are read.
 pub(super) struct Part<'r, 'n> {

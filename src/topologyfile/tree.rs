@@ -93,6 +93,12 @@ pub(super) fn parse(source: usize, text: &str) -> Result<Node, Box<Diagnostic>> 
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
         with_snippet: false,
+        // A vhost of 100,000 queues exports as 2 million nodes; aliases are
+        // bounded by themselves.
+        budget: serde_yaml::budget! {
+            max_events: 8_000_000,
+            max_nodes: 2_000_000,
+        },
     };
     parse_with(source, text, options)
 }
@@ -107,6 +113,10 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
                 serde_yaml::Error::DuplicateMappingKey { .. } => {
                     ("MQ109", "keep one of the two; the other would be ignored")
                 }
+                serde_yaml::Error::Budget { .. } => (
+                    "MQ100",
+                    "split it into several files, which are one topology; anchors and aliases are bounded too",
+                ),
                 _ if text.lines().any(unquoted_variable) => (
                     "MQ100",
                     "put variables in quotes where braces or brackets are around them: \"${NAME}\"",

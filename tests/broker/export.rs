@@ -74,6 +74,23 @@ bindings: [ { source: t, destination: f, destination_type: exchange, key: 'a.*' 
 }
 
 #[test]
+fn dead_letters_that_lead_nowhere_are_exported_as_they_are() {
+    let vhost = Vhost::new();
+    let queue = json!({"durable": true, "arguments": {"x-dead-letter-exchange": "gone"}});
+    vhost.api(
+        reqwest::Method::PUT,
+        &["queues", &vhost.name, "${HOME} $${x"],
+        &queue,
+    );
+    let exported = vhost.mq(["topology", "export"]).run().code(0);
+    let file = TextFile::new("exported.yaml", &exported.stdout);
+    vhost
+        .mq(["topology", "plan", "--check", &file.path()])
+        .run()
+        .code(0);
+}
+
+#[test]
 fn what_cannot_be_said_is_told_and_is_exit_3() {
     let vhost = Vhost::new();
     let body =

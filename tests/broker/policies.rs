@@ -156,7 +156,7 @@ fn without_the_right_or_the_api_nothing_at_all_is_done() {
         .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
         .run()
         .code(69)
-        .says(&["policies go through the management API"]);
+        .says(&["go through the management API"]);
     assert_eq!(vhost.get(&["queues", &vhost.name]), json!([]));
 }
 

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
+    ("secret", &[]),
     ("broker", &[]),
     ("diagnostic", &[]),
     ("topology", &[]),
@@ -22,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("retry", &["topologyfile"]),
     ("message", &[]),
     ("topologyfile", &[]),
+    ("definitions", &[]),
     ("plan", &["topologyfile"]),
     ("deadletter", &[]),
     ("amqp", &[]),

@@ -5,6 +5,7 @@ mod support;
 
 mod addresses;
 mod command_line;
+mod convert;
 mod help;
 mod house;
 mod readme;

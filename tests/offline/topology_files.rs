@@ -192,6 +192,41 @@ fn short_forms_are_written_out() {
 }
 
 #[test]
+fn users_and_permissions_can_be_wrong() {
+    let shown = mistakes(
+        "version: 1
+vhost: { default_queue_type: quorom, limits: { max_queues: -1, max_conections: 5 } }
+exchanges: { orders: { type: topic } }
+users:
+  a: { password: hunter2, tags: [ 7 ] }
+  b:
+    password: 12345
+  c: { password: { env: A, file: B } }
+  d: { password: { } }
+permissions:
+  a: { configure: '(', write: '' }
+  b: { configure: '', write: '', read: '', topics: { orders: { write: '', read: '[' } } }
+owns: [ '*' ]
+",
+    );
+    for secret in ["hunter2", "12345"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn permissions_name_exchanges_that_are_declared() {
+    let shown = mistakes(
+        "version: 1
+exchanges: { orders: { type: topic } }
+permissions: { a: { configure: '', write: '', read: '', topics: { ordres: { write: '', read: '' } } } }
+",
+    );
+    assert!(shown.contains("did you mean `orders`?"), "{shown}");
+}
+
+#[test]
 fn yaml_itself_can_be_wrong() {
     for (name, text) in [
         ("a_tab", "version: 1\nqueues:\n\ta: {}\n"),
@@ -240,6 +275,36 @@ fn an_alias_bomb_is_refused_quickly() {
     }
     let shown = mistakes(&text);
     assert!(shown.contains("MQ100"), "{shown}");
+}
+
+#[test]
+fn a_large_topology_is_read_and_a_huge_file_is_not() {
+    let mut large = "version: 1\nqueues:\n".to_owned();
+    for n in 0..45_000 {
+        large.push_str(&format!("  q{n}: {{ type: classic, max_length: 5 }}\n"));
+    }
+    Mq::new(["topology", "validate", "-"])
+        .stdin(large)
+        .run()
+        .code(0)
+        .shows(&["45000 queues"]);
+    Mq::new(["topology", "validate", "-"])
+        .stdin(vec![b'a'; 33 * 1024 * 1024])
+        .run()
+        .code(65)
+        .says(&["<stdin> has 33 MiB"]);
+}
+
+#[test]
+fn files_from_windows_are_files_too() {
+    let text = "\u{feff}version: 1\r\nqueues:\r\n  'C:\\x: %é/ 😀': { type: quorum }\r\n";
+    Mq::new(["topology", "validate", "-"])
+        .stdin(text)
+        .run()
+        .code(0)
+        .shows(&["1 queues"]);
+    let shown = mistakes(&text.replace("type", "typ"));
+    assert!(shown.contains("t.yaml:3:"), "{shown}");
 }
 
 #[test]
