@@ -9,7 +9,6 @@ mod bindings;
 mod check;
 mod exchanges;
 mod export;
-mod export_users;
 mod fields;
 mod policies;
 mod queue_fields;

@@ -98,7 +98,7 @@ workers: { w: { retry: { strategy: backoff, delays: [1s, 10s] } } }
 fn native_retries_are_for_4_3() {
     let vhost = Vhost::new();
     let run = |verb: &str, flags: &[&str]| {
-        let args = ["topology", verb, "topologies/native-retry.yaml"];
+        let args = ["topology", verb, "topologies/4.3/native-retry.yaml"];
         vhost.mq(args.iter().chain(flags)).run()
     };
     if vhost.version() >= (4, 3) {
@@ -108,7 +108,7 @@ fn native_retries_are_for_4_3() {
             "consume",
             "reports",
             "--topology",
-            "topologies/native-retry.yaml",
+            "topologies/4.3/native-retry.yaml",
         ];
         vhost
             .mq(args.iter().chain(&["--exec", "true"]))

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::export::insert;
+use super::insert;
 use crate::topology::{Password, Topology, VhostLimit, VhostSettings};
 
 /// The vhost: its name, or a map if it is set to something.
