@@ -21,6 +21,7 @@ mod policies;
 mod proxy;
 mod prune;
 mod publish;
+mod routing;
 mod users;
 mod versions;
 mod wait;
