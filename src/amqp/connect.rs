@@ -8,6 +8,7 @@ use lapin::types::ShortString;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{Channel, ConnectionProperties};
 use rustls_platform_verifier::ConfigVerifierExt as _;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 
@@ -64,6 +65,7 @@ pub struct Connection {
     endpoint: Endpoint,
     facts: BrokerFacts,
     cluster: Option<String>,
+    name: String,
     limit: Duration,
     spare: Mutex<Vec<Channel>>,
     opened: AtomicU32,
@@ -116,26 +118,8 @@ impl Connection {
         frames: Frames,
     ) -> Result<Self> {
         let doing = format!("connect to {endpoint}");
-        let tls = match endpoint.transport {
-            Transport::Plain => None,
-            Transport::Tls => Some(Arc::new(tls_config()?)),
-        };
         let greeting = Greeting::default();
-        let heard = greeting.clone();
-        let target = endpoint.clone();
-        let connecting = lapin::Connection::connector(
-            uri(endpoint, frames),
-            runtime(),
-            async move |_, _| {
-                Socket::open(&target, tls.clone(), heard.clone(), limit)
-                    .await
-                    .map(as_lapin_stream)
-                    .map_err(lapin::Error::from)
-            },
-            ConnectionProperties::default().with_connection_name(name.into()),
-        );
-        // Socket ends its own waits; this bounds what lapin waits for after the greeting.
-        let connected = timeout(limit.saturating_mul(3), connecting).await;
+        let connected = Self::attempt(endpoint, name, limit, frames, &greeting).await?;
         let inner = match connected {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
@@ -162,10 +146,50 @@ impl Connection {
             endpoint: endpoint.clone(),
             facts,
             cluster: greeting.cluster(),
+            name: name.to_owned(),
             limit,
             spare: Mutex::new(Vec::new()),
             opened: AtomicU32::new(0),
         })
+    }
+
+    /// The cluster that greets at an endpoint, whether it lets us in or not.
+    pub async fn cluster_at(endpoint: &Endpoint, limit: Duration) -> Option<String> {
+        let greeting = Greeting::default();
+        let attempt = Self::attempt(endpoint, "mq", limit, Frames::Small, &greeting).await;
+        if let Ok(Ok(Ok(connection))) = attempt {
+            let _ = timeout(CLOSE_LIMIT, connection.close(200, ShortString::from("bye"))).await;
+        }
+        greeting.cluster()
+    }
+
+    /// One attempt to log in; `greeting` hears what the broker says of itself.
+    async fn attempt(
+        endpoint: &Endpoint,
+        name: &str,
+        limit: Duration,
+        frames: Frames,
+        greeting: &Greeting,
+    ) -> Result<std::result::Result<lapin::Result<lapin::Connection>, Elapsed>> {
+        let tls = match endpoint.transport {
+            Transport::Plain => None,
+            Transport::Tls => Some(Arc::new(tls_config()?)),
+        };
+        let heard = greeting.clone();
+        let target = endpoint.clone();
+        let connecting = lapin::Connection::connector(
+            uri(endpoint, frames),
+            runtime(),
+            async move |_, _| {
+                Socket::open(&target, tls.clone(), heard.clone(), limit)
+                    .await
+                    .map(as_lapin_stream)
+                    .map_err(lapin::Error::from)
+            },
+            ConnectionProperties::default().with_connection_name(name.into()),
+        );
+        // Socket ends its own waits; this bounds what lapin waits for after the greeting.
+        Ok(timeout(limit.saturating_mul(3), connecting).await)
     }
 
     /// What kind of broker it is.
@@ -178,6 +202,12 @@ impl Connection {
     #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         self.cluster.as_deref()
+    }
+
+    /// The name it gave itself, by which others can tell it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether so many channels were used up that a new connection should take over.

@@ -18,6 +18,7 @@ mod topology_files;
 mod topology_plan;
 mod topology_prune;
 mod topology_steps;
+mod topology_survey;
 mod topology_validate;
 mod wait;
 

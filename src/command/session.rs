@@ -12,7 +12,7 @@ use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret};
 use crate::error::{Error, ErrorKind, Result};
 use crate::management::Management;
 use crate::output::{self, Format};
-use crate::topology::VhostName;
+use crate::topology::{UserName, VhostName};
 
 /// Everything a command needs to know about its surroundings.
 #[derive(Debug)]
@@ -87,6 +87,11 @@ impl Session {
         Ok(&self.endpoints.first().ok_or_else(no_url)?.user)
     }
 
+    /// Whether a user of the cluster is the one that logs in, on either way.
+    pub(super) fn works_as(&self, user: &UserName) -> Result<bool> {
+        Ok(user.as_str() == self.user()? || user.as_str() == self.management.user)
+    }
+
     /// Uses a file's vhost, unless a flag named one.
     pub(super) fn prefer_vhost(&mut self, vhost: Option<&VhostName>) {
         if let (Some(vhost), None) = (vhost, &self.vhost_flag) {
@@ -105,6 +110,16 @@ impl Session {
     /// Opens an AMQP connection.
     pub(super) async fn connect(&self, name: &str, frames: Frames) -> Result<Connection> {
         Connection::open(&self.endpoints, name, self.limit, frames).await
+    }
+
+    /// The cluster that answers at the first URL that answers at all.
+    pub(super) async fn greeted_by(&self) -> Option<String> {
+        for endpoint in &self.endpoints {
+            if let Some(cluster) = Connection::cluster_at(endpoint, self.limit).await {
+                return Some(cluster);
+            }
+        }
+        None
     }
 
     /// The same, with another limit for each step.

@@ -14,7 +14,8 @@ use crate::exit::Exit;
 use crate::management::Right;
 use crate::output::{apply_json, apply_text, plan_json, plan_text};
 use crate::plan::{
-    ApplyReport, Done, Plan, ReadBack, Step, Verb, plan, prunable, pruned_objects, steps,
+    ApplyReport, Difference, Done, Object, Plan, Planned, ReadBack, Step, Verb, plan, prunable,
+    pruned_objects, steps,
 };
 use crate::topology::{PolicyKind, Topology};
 
@@ -41,7 +42,8 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     // Without the management API the broker's own comparison has to do.
     let cluster = connection.cluster().map(str::to_owned);
-    let planned = match planned(&topology, &session, &facts, cluster.as_deref(), args.prune).await {
+    let planned = match make_plan(&topology, &session, &facts, cluster.as_deref(), args.prune).await
+    {
         Ok(planned) => Some(planned),
         Err(error) if topology.needs_management() || args.prune => {
             connection.close().await;
@@ -66,9 +68,11 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     let prune = match &planned {
         Some((plan, there)) if args.prune => {
-            let mut prune = Prune::survey(&topology, there, &connection, &session).await?;
+            let management = session.management_of(cluster.as_deref()).await?;
+            let mut prune =
+                Prune::survey(&topology, there, &connection, &session, &management).await?;
             prune.approve(args, plan, &session)?;
-            Some(prune)
+            Some((prune, management))
         }
         _ => None,
     };
@@ -104,12 +108,13 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         lines,
         read_back: ReadBack::NotNeeded,
     };
-    if let Some(prune) = prune {
-        prune.run(&mut report, &connection, &session).await;
+    if let Some((prune, management)) = prune {
+        prune.run(&mut report, &connection, &management).await;
     }
     connection.close().await;
     if report.changed() && report.failure().is_none() {
-        read_back(&mut report, &topology, &session, &facts, cluster.as_deref()).await;
+        let again = make_plan(&topology, &session, &facts, cluster.as_deref(), args.prune).await;
+        read_back(&mut report, again);
     }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
@@ -119,6 +124,12 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
 async fn must_have_rights(plan: &Plan, session: &Session) -> Result<()> {
     let mut asked = Vec::new();
     for planned in plan.steps.iter().filter(|step| step.verb != Verb::Keep) {
+        if let (Step::User(name, _) | Step::Permissions(name, _), Verb::Change(differences)) =
+            (&planned.step, &planned.verb)
+            && session.works_as(name)?
+        {
+            return Err(own_user(planned, differences));
+        }
         let right = match &planned.step {
             Step::Policy(PolicyKind::User, ..) => Right::Policies,
             Step::Policy(PolicyKind::Operator, ..) => Right::OperatorPolicies,
@@ -131,7 +142,33 @@ async fn must_have_rights(plan: &Plan, session: &Session) -> Result<()> {
             asked.push(right);
         }
     }
+    for object in &plan.prune {
+        let right = match object {
+            Object::Policy(PolicyKind::User, _) => Right::Policies,
+            Object::Policy(PolicyKind::Operator, _) => Right::OperatorPolicies,
+            _ => continue,
+        };
+        if !asked.contains(&right) {
+            session.management()?.must_have(right).await?;
+            asked.push(right);
+        }
+    }
     Ok(())
+}
+
+/// Half-way through, mq could not go on as a user whose password or rights it
+/// has just changed.
+fn own_user(planned: &Planned, differences: &[Difference]) -> Error {
+    let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    Error::new(
+        ErrorKind::Blocked,
+        format!(
+            "nothing was changed, because {} is what mq works as, and the file changes it: {}",
+            planned.step.object(),
+            differences.join("; ")
+        ),
+    )
+    .hint("apply it as another administrator (--url, --management-url), or change it with rabbitmqctl first")
 }
 
 /// Makes the vhost and lets the user work in it; both change nothing if done already.
@@ -143,8 +180,10 @@ async fn create_vhost(
     if let Some(limit) = patience {
         wait::for_management_within(limit, session).await?;
     }
-    let management = session.management()?;
-    let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+    // The vhost may not be there to log in to, but the greeting comes before.
+    let cluster = session.greeted_by().await;
+    let management = session.management_of(cluster.as_deref()).await?;
+    let facts = management.facts().await?;
     if let Some(refusal) = topology_plan::refusal(topology, &facts) {
         return Err(refusal);
     }
@@ -154,7 +193,7 @@ async fn create_vhost(
 }
 
 /// Reads the broker and compares it with the file.
-async fn planned(
+async fn make_plan(
     topology: &Topology,
     session: &Session,
     facts: &BrokerFacts,
@@ -173,21 +212,30 @@ async fn planned(
 
 /// A successful declaration is no proof: what the broker substituted or left
 /// out only shows when everything is read again.
-async fn read_back(
-    report: &mut ApplyReport,
-    topology: &Topology,
-    session: &Session,
-    facts: &BrokerFacts,
-    cluster: Option<&str>,
-) {
-    let plan = match planned(topology, session, facts, cluster, false).await {
+fn read_back(report: &mut ApplyReport, again: Result<(Plan, Topology)>) {
+    let plan = match again {
         Ok((plan, _)) => plan,
         Err(error) => {
             report.read_back = ReadBack::Impossible(error.message().to_owned());
             return;
         }
     };
-    report.read_back = ReadBack::Proved;
+    report.read_back = if plan.is_empty() {
+        ReadBack::Proved
+    } else {
+        ReadBack::Differs
+    };
+    for line in &mut report.lines {
+        if line.done == Done::Deleted && plan.prune.contains(&line.object) {
+            line.done = Done::Failed(
+                Error::new(
+                    ErrorKind::Protocol,
+                    format!("{} was deleted, but reading back shows it", line.object),
+                )
+                .hint("somebody else may have made it again; run `mq topology plan --prune`"),
+            );
+        }
+    }
     for (line, planned) in report.lines.iter_mut().zip(plan.steps) {
         let found = match planned.verb {
             Verb::Keep => continue,
@@ -244,6 +292,10 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
         )
         .hint("stop who uses it and run this again, or give --allow lose-messages as well")),
         None => Ok(Exit::Done),
+        Some(error) if report.read_back == ReadBack::Differs => Err(error
+            .clone()
+            .as_kind(ErrorKind::Partial)
+            .during("everything was done, but not all of it is as the file says")),
         Some(error) if report.changed() => Err(error.clone().as_kind(ErrorKind::Partial).during(
             "stopped half-way; the report says what was created, and applying again completes it",
         )),

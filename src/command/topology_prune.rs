@@ -1,13 +1,15 @@
 //! The part of an apply that deletes: opt-in, surveyed first, with destroy's guards.
 
 use super::session::Session;
-use super::topology_destroy::{Survey, delete, refused, survey};
+use super::topology_destroy::{Force, delete, refused};
+use super::topology_survey::{Survey, survey};
 use crate::amqp::Connection;
 use crate::cli::{Allow, ApplyArgs};
 use crate::error::{Error, ErrorKind, Result};
+use crate::management::Management;
 use crate::output::{plan_json, plan_text};
 use crate::plan::{
-    ApplyReport, DestroyReport, Done, Gone, Line, Object, Plan, prunable, pruned_objects,
+    ApplyReport, DestroyReport, Done, Gone, Line, Object, Objection, Plan, prunable, pruned_objects,
 };
 use crate::topology::Topology;
 
@@ -37,9 +39,10 @@ impl Prune {
         there: &Topology,
         connection: &Connection,
         session: &Session,
+        management: &Management,
     ) -> Result<Self> {
         let topology = prunable(wanted, there);
-        let survey = survey(&topology, connection, session).await?;
+        let survey = survey(&topology, connection, session, Some(management)).await?;
         Ok(Self {
             topology,
             survey,
@@ -56,10 +59,17 @@ impl Prune {
         session: &Session,
     ) -> Result<()> {
         self.force = args.allow.contains(&Allow::LoseMessages);
-        if !self.force && !self.survey.objections.is_empty() {
-            return Err(refused(&self.survey.objections)
+        let objections: Vec<Objection> = self
+            .survey
+            .objections
+            .iter()
+            .filter(|objection| !(self.force && matches!(objection.object, Object::Queue(_))))
+            .cloned()
+            .collect();
+        if !objections.is_empty() {
+            return Err(refused(&objections)
                 .during("prune")
-                .hint("drain the queues and stop who uses them, or give --allow lose-messages to lose what they hold"));
+                .hint("stop who uses them, declare them, or for the messages in queues alone give --allow lose-messages"));
         }
         if plan.prune.is_empty() || args.yes {
             return Ok(());
@@ -78,7 +88,7 @@ impl Prune {
         self,
         report: &mut ApplyReport,
         connection: &Connection,
-        session: &Session,
+        management: &Management,
     ) {
         let stopped = report.failure().is_some() || report.conflicts().next().is_some();
         let mut result = Ok(());
@@ -87,7 +97,7 @@ impl Prune {
             if let Object::Binding(binding) = &object {
                 let done = match (&result, stopped) {
                     (Ok(()), false) => {
-                        result = connection.unbind(binding).await;
+                        result = management.unbind(&report.vhost, binding).await;
                         match &result {
                             Ok(()) => Done::Deleted,
                             Err(error) => Done::Failed(error.clone()),
@@ -110,8 +120,12 @@ impl Prune {
                 &mut deletion,
                 &self.topology,
                 connection,
-                session,
-                self.force,
+                Some(management),
+                if self.force {
+                    Force::Queues
+                } else {
+                    Force::Nothing
+                },
             )
             .await
         {

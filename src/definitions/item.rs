@@ -78,7 +78,10 @@ impl<'j> Item<'j> {
     pub(super) fn table(&mut self, field: &str) -> Result<FieldTable> {
         match self.get(field) {
             None | Some(Json::Null) => Ok(FieldTable::new()),
-            Some(Json::Object(object)) => Ok(table_from_json(object)),
+            Some(json @ Json::Object(object)) => match too_large(json) {
+                None => Ok(table_from_json(object)),
+                Some(number) => Err(self.wrong(field, "numbers of at most 64 bits", number)),
+            },
             Some(Json::Array(empty)) if empty.is_empty() => Ok(FieldTable::new()),
             Some(other) => Err(self.wrong(field, "an object", other)),
         }
@@ -123,6 +126,17 @@ impl<'j> Item<'j> {
 
     fn wrong(&self, field: &str, expected: &str, found: &Json) -> Error {
         wrong(&format!("{}: `{field}`", self.what), expected, found)
+    }
+}
+
+/// A whole number that AMQP has no type for: it would become another one.
+fn too_large(json: &Json) -> Option<&Json> {
+    match json {
+        Json::Number(number) if number.is_u64() && !number.is_i64() => Some(json),
+        Json::Number(number) if number.is_f64() && number.as_f64()?.abs() >= 9e18 => Some(json),
+        Json::Array(items) => items.iter().find_map(too_large),
+        Json::Object(object) => object.values().find_map(too_large),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
     }
 }
 

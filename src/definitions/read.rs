@@ -105,7 +105,9 @@ fn choose(json: &Json, wanted: Option<&VhostName>) -> Result<Chosen> {
         .filter_map(|item| Some(item.get("name")?.as_str()?.to_owned()))
         .collect();
     all.extend(with_objects.iter().cloned());
-    all.extend(named("parameters"));
+    for list in ["parameters", "permissions", "topic_permissions"] {
+        all.extend(named(list));
+    }
     if all.is_empty() {
         return Ok(Chosen {
             vhost: None,
@@ -141,6 +143,26 @@ fn not_chosen(what: &str, there: &BTreeSet<String>) -> Error {
     let names: Vec<String> = there.iter().map(|name| format!("'{name}'")).collect();
     Error::new(ErrorKind::InvalidInput, what)
         .hint(format!("choose one with --vhost: {}", names.join(", ")))
+}
+
+/// The same object twice, and perhaps otherwise: which one is meant?
+fn once<T>(what: &str, before: Option<&T>) -> Result<()> {
+    match before {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!("{what} is in the file twice"),
+        )
+        .hint("keep one of the two")),
+    }
+}
+
+fn wrong_number(what: &str, field: &str, found: &Json) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        format!("{what}: `{field}` should be a whole number of 32 bits, not {found}"),
+    )
+    .hint("correct it in the definitions")
 }
 
 struct Reader {
@@ -260,7 +282,7 @@ impl Reader {
             self.left_out
                 .push(format!("{}: its limits {}", item.what, names.join(", ")));
         }
-        self.topology.users.insert(name, user);
+        once(&item.what, self.topology.users.insert(name, user).as_ref())?;
         Ok(())
     }
 
@@ -271,7 +293,10 @@ impl Reader {
             write: Pattern::new(item.required("write")?)?,
             read: Pattern::new(item.required("read")?)?,
         };
-        self.topology.permissions.insert(user, permissions);
+        once(
+            &item.what,
+            self.topology.permissions.insert(user, permissions).as_ref(),
+        )?;
         Ok(())
     }
 
@@ -293,6 +318,8 @@ impl Reader {
         let name = item.text("name")?.unwrap_or_default();
         item.what = format!("parameter '{name}' of {component}");
         let Some(value) = item.get("value") else {
+            self.left_out
+                .push(format!("{}: it has no value", item.what));
             return Ok(());
         };
         match component {
@@ -341,16 +368,25 @@ impl Reader {
             item.skip(&["pattern", "priority", "definition"]);
             return Ok(());
         };
-        let priority = item.get("priority").and_then(Json::as_i64).unwrap_or(0);
+        let priority = match item.get("priority") {
+            None | Some(Json::Null) => 0,
+            Some(number) => match number.as_i64().map(i32::try_from) {
+                Some(Ok(priority)) => priority,
+                _ => return Err(wrong_number(&item.what, "priority", number)),
+            },
+        };
         let policy = Policy {
             description: None,
             pattern: Pattern::new(item.required("pattern")?)?,
             apply_to: *apply_to,
-            priority: i32::try_from(priority).unwrap_or(i32::MAX),
+            priority,
             definition: item.table("definition")?,
         };
         let name = PolicyName::new(name)?;
-        self.topology.policies.insert((kind, name), policy);
+        once(
+            &item.what,
+            self.topology.policies.insert((kind, name), policy).as_ref(),
+        )?;
         Ok(())
     }
 
@@ -369,7 +405,10 @@ impl Reader {
             self.left_out
                 .push(format!("{}: it belongs to the broker", item.what));
         } else if !name.is_empty() {
-            self.topology.exchanges.insert(name, exchange);
+            once(
+                &item.what,
+                self.topology.exchanges.insert(name, exchange).as_ref(),
+            )?;
         }
         Ok(())
     }
@@ -395,7 +434,10 @@ impl Reader {
             self.left_out
                 .push(format!("{}: the broker made its name", item.what));
         } else {
-            self.topology.queues.insert(name, queue);
+            once(
+                &item.what,
+                self.topology.queues.insert(name, queue).as_ref(),
+            )?;
         }
         Ok(())
     }

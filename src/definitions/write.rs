@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::broker::BrokerFacts;
 use crate::field::table_to_json;
 use crate::topology::{
-    Binding, Destination, Password, Policy, PolicyKind, Topology, VhostLimit, VhostName,
+    Binding, Destination, Password, Policy, PolicyKind, Topology, UserName, VhostLimit, VhostName,
     VhostSettings,
 };
 
@@ -79,7 +79,7 @@ impl Writer<'_> {
         for (name, user) in &self.topology.users {
             let Some(Password::Hash(hash)) = &user.password else {
                 left_out.push(format!(
-                    "user '{name}': definitions hold a password's hash, and the file only says where the password is"
+                    "user '{name}' and its permissions: definitions hold the hash of a password, which the file does not"
                 ));
                 continue;
             };
@@ -91,6 +91,15 @@ impl Writer<'_> {
             }));
         }
         users
+    }
+
+    /// Whether a user is in the definitions, or not declared in the file at all:
+    /// a broker refuses permissions of a user that is not there.
+    fn is_written(&self, user: &UserName) -> bool {
+        self.topology
+            .users
+            .get(user)
+            .is_none_or(|user| matches!(user.password, Some(Password::Hash(_))))
     }
 
     fn vhosts(&self) -> Vec<Json> {
@@ -120,6 +129,7 @@ impl Writer<'_> {
     fn permissions(&self) -> Vec<Json> {
         let permissions = self.topology.permissions.iter();
         permissions
+            .filter(|(user, _)| self.is_written(user))
             .map(|(user, allowed)| {
                 self.of_vhost(json!({
                     "user": user.as_str(),
@@ -134,6 +144,7 @@ impl Writer<'_> {
     fn topic_permissions(&self) -> Vec<Json> {
         let permissions = self.topology.topic_permissions.iter();
         permissions
+            .filter(|((user, _), _)| self.is_written(user))
             .map(|((user, exchange), allowed)| {
                 self.of_vhost(json!({
                     "user": user.as_str(),

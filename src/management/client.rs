@@ -85,7 +85,7 @@ impl Management {
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str], doing: &str) -> Result<T> {
-        let request = self.request(Method::GET, path);
+        let request = self.request(Method::GET, path, doing)?;
         self.answer(request, doing).await
     }
 
@@ -96,7 +96,7 @@ impl Management {
         parameters: &[(&str, &str)],
         doing: &str,
     ) -> Result<Vec<T>> {
-        let request = self.request(Method::GET, path).query(parameters);
+        let request = self.request(Method::GET, path, doing)?.query(parameters);
         self.answer(request, doing).await
     }
 
@@ -106,17 +106,18 @@ impl Management {
         body: &Json,
         doing: &str,
     ) -> Result<T> {
-        let request = self.request(Method::POST, path).json(body);
+        let request = self.request(Method::POST, path, doing)?.json(body);
         self.answer(request, doing).await
     }
 
     pub(super) async fn put(&self, path: &[&str], body: &Json, doing: &str) -> Result<()> {
-        self.done(self.request(Method::PUT, path).json(body), doing)
+        self.done(self.request(Method::PUT, path, doing)?.json(body), doing)
             .await
     }
 
     pub(super) async fn delete(&self, path: &[&str], doing: &str) -> Result<()> {
-        self.done(self.request(Method::DELETE, path), doing).await
+        self.done(self.request(Method::DELETE, path, doing)?, doing)
+            .await
     }
 
     /// A request whose answer has no content.
@@ -132,10 +133,20 @@ impl Management {
         Err(self.refused(status, response, doing).await)
     }
 
-    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        self.http
+    /// URLs cannot name an object called `.` or `..`, however it is escaped: the
+    /// request would go to what stands above it.
+    fn request(&self, method: Method, path: &[&str], doing: &str) -> Result<RequestBuilder> {
+        if let Some(name) = path.iter().find(|name| matches!(**name, "" | "." | "..")) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("{doing}: the management API cannot address the name '{name}'"),
+            )
+            .hint("use rabbitmqctl for it, and another name in future"));
+        }
+        Ok(self
+            .http
             .request(method, self.endpoint.api(path))
-            .basic_auth(&self.endpoint.user, Some(self.endpoint.password.reveal()))
+            .basic_auth(&self.endpoint.user, Some(self.endpoint.password.reveal())))
     }
 
     async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder, doing: &str) -> Result<T> {

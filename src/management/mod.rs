@@ -4,7 +4,9 @@
 //! may be missing (a queue just declared has no counts for five seconds; with
 //! statistics switched off it never has).
 
+mod bindings;
 mod client;
+mod counts;
 mod messages;
 mod observe;
 mod policies;
@@ -14,6 +16,7 @@ mod vhosts;
 mod wire;
 
 pub use client::Management;
+pub use counts::Counts;
 pub use messages::{Look, Peeked};
 pub use observe::ObservedQueue;
 pub use policies::Policies;

@@ -96,6 +96,8 @@ impl Management {
                 Destination::Queue(queue) => !topology.queues.contains_key(queue),
                 Destination::Exchange(_) => false,
             };
+            // Whoever deletes must see what feeds a queue of a single connection.
+            let to_nobody = to_nobody && matches!(detail, Detail::Effective);
             // The default exchange's implicit bindings are not bindings of ours.
             if !binding.source.is_empty() && !to_nobody {
                 topology.bindings.push(binding);
@@ -178,7 +180,7 @@ const BINDINGS: &[(&str, &str)] = &[(
     "source,destination,destination_type,routing_key,arguments",
 )];
 
-fn kind_of(queue: &WireQueue) -> QueueType {
+pub(super) fn kind_of(queue: &WireQueue) -> QueueType {
     let argument = queue.arguments.get("x-queue-type").and_then(Json::as_str);
     QueueType::from_name(queue.kind.as_deref().or(argument).unwrap_or("classic"))
 }

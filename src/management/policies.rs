@@ -25,7 +25,7 @@ impl Management {
             let found: Vec<WirePolicy> = self.get(&[path(kind), vhost.as_str()], &doing).await?;
             for wire in found {
                 let name = PolicyName::new(wire.name.clone())?;
-                policies.insert((kind, name), observed(wire)?);
+                policies.insert((kind, name), observed(wire));
             }
         }
         Ok(policies)
@@ -76,16 +76,16 @@ const fn path(kind: PolicyKind) -> &'static str {
     }
 }
 
-fn observed(wire: WirePolicy) -> Result<Policy> {
+fn observed(wire: WirePolicy) -> Policy {
     let apply_to = ApplyTo::ALL
         .iter()
         .find(|(word, _)| *word == wire.apply_to)
         .map_or(ApplyTo::All, |(_, apply_to)| *apply_to);
-    Ok(Policy {
+    Policy {
         description: None,
-        pattern: Pattern::new(wire.pattern)?,
+        pattern: Pattern::observed(wire.pattern),
         apply_to,
-        priority: i32::try_from(wire.priority).unwrap_or(i32::MAX),
+        priority: wire.priority,
         definition: table_from_json(&wire.definition),
-    })
+    }
 }

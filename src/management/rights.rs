@@ -39,20 +39,32 @@ impl Right {
 }
 
 impl Management {
+    /// The tags of the user.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) async fn own_tags(&self) -> Result<Vec<String>> {
+        let me: Json = self.get(&["whoami"], "ask who we are").await?;
+        // A list since 3.9, before that one text with commas.
+        Ok(match me.get("tags") {
+            Some(Json::Array(tags)) => tags
+                .iter()
+                .filter_map(Json::as_str)
+                .map(str::to_owned)
+                .collect(),
+            Some(Json::String(tags)) => tags.split(',').map(str::to_owned).collect(),
+            _ => Vec::new(),
+        })
+    }
+
     /// Makes sure that the user has a right.
     ///
     /// # Errors
     /// [`ErrorKind::AccessRefused`], naming the tag.
     pub async fn must_have(&self, right: Right) -> Result<()> {
-        let me: Json = self.get(&["whoami"], "ask who we are").await?;
-        // A list since 3.9, before that one text with commas.
-        let tags: Vec<&str> = match me.get("tags") {
-            Some(Json::Array(tags)) => tags.iter().filter_map(Json::as_str).collect(),
-            Some(Json::String(tags)) => tags.split(',').collect(),
-            _ => Vec::new(),
-        };
+        let tags = self.own_tags().await?;
         let enough = right.tags();
-        if enough.iter().any(|tag| tags.contains(tag)) {
+        if enough.iter().any(|tag| tags.iter().any(|own| own == tag)) {
             return Ok(());
         }
         let user = &self.endpoint().user;

@@ -96,9 +96,9 @@ impl Management {
             .into_iter()
             .map(|wire| {
                 let permissions = Permissions {
-                    configure: Pattern::new(wire.configure)?,
-                    write: Pattern::new(wire.write)?,
-                    read: Pattern::new(wire.read)?,
+                    configure: Pattern::observed(wire.configure),
+                    write: Pattern::observed(wire.write),
+                    read: Pattern::observed(wire.read),
                 };
                 Ok((UserName::new(wire.user)?, permissions))
             })
@@ -151,8 +151,8 @@ impl Management {
             .map(|wire| {
                 let key = (UserName::new(wire.user)?, ExchangeName::new(wire.exchange)?);
                 let permission = TopicPermission {
-                    write: Pattern::new(wire.write)?,
-                    read: Pattern::new(wire.read)?,
+                    write: Pattern::observed(wire.write),
+                    read: Pattern::observed(wire.read),
                 };
                 Ok((key, permission))
             })

@@ -62,7 +62,8 @@ pub(super) struct WirePolicy {
     pub(super) pattern: String,
     #[serde(rename = "apply-to")]
     pub(super) apply_to: String,
-    pub(super) priority: i64,
+    #[serde(deserialize_with = "priority")]
+    pub(super) priority: i32,
     #[serde(deserialize_with = "object")]
     pub(super) definition: Map<String, Json>,
 }
@@ -137,6 +138,20 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Json
         Json::Object(object) => object,
         _ => Map::new(),
     })
+}
+
+/// A policy's priority: brokers take any number, also broken and huge ones.
+fn priority<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    let number = json.as_i64().or_else(|| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float becomes the nearest whole number"
+        )]
+        json.as_f64().map(|number| number as i64)
+    });
+    let number = number.unwrap_or(0);
+    Ok(i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX }))
 }
 
 /// Tags: a list, or one text with commas (before 3.9 and from other clients).

@@ -31,6 +31,7 @@ pub fn apply_text(report: &ApplyReport) -> String {
     let _ = write!(text, "\n{}", sum(report));
     match &report.read_back {
         ReadBack::Proved => text.push_str("; read back: all as the file says"),
+        ReadBack::Differs => text.push_str("; read back: not all is as the file says"),
         ReadBack::Impossible(why) => {
             let _ = write!(text, "; not read back: {}", one_line(why, 200));
         }
@@ -125,6 +126,7 @@ pub fn apply_json(report: &ApplyReport) -> Json {
         "changed": report.changed(),
         "read_back": match &report.read_back {
             ReadBack::Proved => "proved",
+            ReadBack::Differs => "differs",
             ReadBack::Impossible(_) => "impossible",
             ReadBack::NotNeeded => "not_needed",
         },

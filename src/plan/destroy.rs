@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::field::FieldTable;
 use crate::plan::Object;
 use crate::topology::{Binding, Destination, ExchangeName, QueueName, Topology, VhostName};
 
@@ -12,6 +13,29 @@ pub struct QueueUse {
     pub messages: u64,
     /// Consumers.
     pub consumers: u64,
+    /// What could not be seen, so that zero means nothing.
+    pub unseen: Option<Unseen>,
+}
+
+/// Why it cannot be said that a queue is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// Brokers tell of streams neither messages nor consumers over AMQP, and
+    /// over the management API seconds late (measured on all versions).
+    Stream,
+    /// Nobody tells what is out for delivery.
+    OutForDelivery,
+}
+
+impl Unseen {
+    const fn why(self) -> &'static str {
+        match self {
+            Self::Stream => "it is a stream, and whether it is empty and unread cannot be proved",
+            Self::OutForDelivery => {
+                "whether messages of it are out for delivery cannot be seen without the management API's statistics"
+            }
+        }
+    }
 }
 
 /// Why something should not be deleted without being told twice.
@@ -23,21 +47,22 @@ pub struct Objection {
     pub why: String,
 }
 
-/// What stands against destroying: queues in use, and exchanges that others bind to.
+/// What stands against destroying: queues in use, and exchanges that others bind
+/// to or send dead letters and unroutable messages to.
 ///
-/// `uses` has an entry for each queue that exists; `present` are the bindings of
-/// the vhost, as far as they can be seen.
+/// `uses` has an entry for each queue that exists; `present` is all of the vhost,
+/// as far as it can be seen.
 #[must_use]
 pub fn objections(
     topology: &Topology,
     uses: &[(QueueName, QueueUse)],
-    present: &[Binding],
+    present: &Topology,
 ) -> Vec<Objection> {
     let mut found: Vec<Objection> = uses
         .iter()
         .filter_map(|(name, used)| {
             let why = match (used.messages, used.consumers) {
-                (0, 0) => return None,
+                (0, 0) => used.unseen?.why().to_owned(),
                 (messages, 0) => format!("it holds {messages} messages"),
                 (0, consumers) => format!("it has {consumers} consumers"),
                 (messages, consumers) => {
@@ -52,7 +77,7 @@ pub fn objections(
         .collect();
     let listed = topology.binding_identities();
     let mut others: BTreeMap<&ExchangeName, BTreeSet<String>> = BTreeMap::new();
-    for binding in present {
+    for binding in &present.bindings {
         if topology.exchanges.contains_key(&binding.source)
             && !leads_to_ours(topology, binding)
             && !listed.contains(&binding.identity())
@@ -71,7 +96,54 @@ pub fn objections(
             ),
         });
     }
+    for (exchange, who) in named_by_others(topology, present) {
+        found.push(Objection {
+            object: Object::Exchange(exchange),
+            why: format!("{who}, which would lose messages"),
+        });
+    }
     found
+}
+
+/// Exchanges of the topology that something else names as dead-letter or
+/// alternate exchange.
+fn named_by_others(topology: &Topology, present: &Topology) -> Vec<(ExchangeName, String)> {
+    let ours = |arguments: &FieldTable, name: &str| {
+        let exchange = ExchangeName::new(arguments.get(name)?.as_text()?).ok()?;
+        topology
+            .exchanges
+            .contains_key(&exchange)
+            .then_some(exchange)
+    };
+    let mut named = Vec::new();
+    for (name, queue) in &present.queues {
+        if !topology.queues.contains_key(name)
+            && let Some(exchange) = ours(&queue.arguments, "x-dead-letter-exchange")
+        {
+            named.push((exchange, format!("queue '{name}' dead-letters to it")));
+        }
+    }
+    for (name, exchange) in &present.exchanges {
+        if !topology.exchanges.contains_key(name)
+            && let Some(alternate) = ours(&exchange.arguments, "alternate-exchange")
+        {
+            named.push((alternate, format!("exchange '{name}' has it as alternate")));
+        }
+    }
+    for (key, policy) in &present.policies {
+        for setting in ["dead-letter-exchange", "alternate-exchange"] {
+            if !topology.policies.contains_key(key)
+                && let Some(exchange) = ours(&policy.definition, setting)
+            {
+                let (kind, name) = key;
+                named.push((
+                    exchange,
+                    format!("{} '{name}' sets it as {setting}", kind.word()),
+                ));
+            }
+        }
+    }
+    named
 }
 
 fn leads_to_ours(topology: &Topology, binding: &Binding) -> bool {
@@ -128,7 +200,6 @@ pub struct DestroyReport {
 mod tests {
     use super::*;
     use crate::diagnostic::Source;
-    use crate::field::FieldTable;
     use crate::topology::RoutingKey;
 
     #[test]
@@ -142,9 +213,20 @@ mod tests {
         let used = |messages, consumers| QueueUse {
             messages,
             consumers,
+            unseen: None,
         };
-        let mut present = topology.bindings.clone();
-        present.push(Binding {
+        let stream = QueueUse {
+            unseen: Some(Unseen::Stream),
+            ..QueueUse::default()
+        };
+        let mut present = topology.clone();
+        let mut theirs = crate::topology::Queue::default();
+        theirs.arguments.insert(
+            "x-dead-letter-exchange".to_owned(),
+            crate::field::FieldValue::text("f"),
+        );
+        present.queues.insert(queue("theirs"), theirs);
+        present.bindings.push(Binding {
             source: ExchangeName::new("e").expect("name"),
             destination: Destination::Queue(queue("theirs")),
             key: RoutingKey::new("").expect("key"),
@@ -156,6 +238,7 @@ mod tests {
                 (queue("a"), used(3, 1)),
                 (queue("b"), used(0, 0)),
                 (queue("c"), used(0, 2)),
+                (queue("s"), stream),
             ],
             &present,
         );
@@ -168,7 +251,9 @@ mod tests {
             [
                 "queue 'a': it holds 3 messages and has 1 consumers",
                 "queue 'c': it has 2 consumers",
+                "queue 's': it is a stream, and whether it is empty and unread cannot be proved",
                 "exchange 'e': it feeds what the file does not declare: queue 'theirs'",
+                "exchange 'f': queue 'theirs' dead-letters to it, which would lose messages",
             ]
         );
     }

@@ -11,7 +11,9 @@ mod support;
 
 pub use compute::{Plan, Planned, Verb, plan};
 pub use conflict::Conflict;
-pub use destroy::{DestroyReport, Gone, Objection, QueueUse, exchanges_last_first, objections};
+pub use destroy::{
+    DestroyReport, Gone, Objection, QueueUse, Unseen, exchanges_last_first, objections,
+};
 pub use difference::Difference;
 pub use order::{Object, Step, steps};
 pub use prune::{prunable, pruned_objects};

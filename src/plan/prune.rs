@@ -15,6 +15,7 @@ pub fn prunable(wanted: &Topology, there: &Topology) -> Topology {
     let owned = |name: &str| {
         !name.starts_with("amq.")
             && !name.is_empty()
+            && !wanted.elsewhere.contains(name)
             && wanted.owns.iter().any(|pattern| pattern.is_found_in(name))
     };
     let wanted_bindings = wanted.binding_identities();
@@ -36,7 +37,8 @@ pub fn prunable(wanted: &Topology, there: &Topology) -> Topology {
     }
     for binding in &there.bindings {
         let is_owned = match &binding.destination {
-            Destination::Queue(name) => owned(name.as_str()),
+            // A queue of a single connection is not listed; its bindings are its own.
+            Destination::Queue(name) => owned(name.as_str()) && there.queues.contains_key(name),
             Destination::Exchange(name) => owned(name.as_str()),
         };
         if is_owned && !wanted_bindings.contains(&binding.identity()) {
@@ -117,6 +119,18 @@ queues: { o.work: { bind: [ { exchange: o.in, key: new } ] } }
                 "exchange o.gone",
                 "policy o.p",
             ]
+        );
+    }
+
+    #[test]
+    fn what_others_declare_stays() {
+        let wanted = format!(
+            "owns: [ '^o\\.' ]\nelsewhere: {{ exchanges: [ o.gone ], queues: [ o.old ] }}{WANTED}"
+        );
+        assert!(
+            !pruned(&wanted, THERE)
+                .iter()
+                .any(|name| name.contains("exchange o.gone") || name.contains("queue o.old"))
         );
     }
 

@@ -42,6 +42,8 @@ pub struct Line {
 pub enum ReadBack {
     /// Everything was read again and is as the file says.
     Proved,
+    /// Everything was read again, and something is otherwise.
+    Differs,
     /// It could not be read; why.
     Impossible(String),
     /// Nothing was created, so there is nothing to prove.
@@ -71,7 +73,9 @@ impl ApplyReport {
     /// Whether anything was created, changed or deleted.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.count(|done| matches!(done, Done::Created | Done::Changed(_) | Done::Deleted)) > 0
+        self.read_back == ReadBack::Differs
+            || self.count(|done| matches!(done, Done::Created | Done::Changed(_) | Done::Deleted))
+                > 0
     }
 
     /// The conflicts that kept it from doing anything.

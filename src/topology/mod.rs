@@ -68,6 +68,8 @@ pub struct Topology {
     /// Names of queues, exchanges and policies that nobody else declares: what
     /// has such a name and is not in the file may be pruned.
     pub owns: Vec<Pattern>,
+    /// Exchanges and queues that are named here and declared by others, by name.
+    pub elsewhere: BTreeSet<String>,
 }
 
 impl Topology {

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
-    regex: Regex,
+    regex: Option<Regex>,
 }
 
 impl PartialEq for Pattern {
@@ -35,7 +35,19 @@ impl Pattern {
             )
             .hint("escape dots and braces that stand for themselves: ^orders\\.")
         })?;
-        Ok(Self { text, regex })
+        Ok(Self {
+            text,
+            regex: Some(regex),
+        })
+    }
+
+    /// A pattern that a broker holds already. Brokers know more syntax than we
+    /// do (`\\Q…\\E`, `(?R)`); what we cannot read is kept as text and found nowhere.
+    #[must_use]
+    pub fn observed(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let regex = Regex::new(&text).ok();
+        Self { text, regex }
     }
 
     /// As it was written.
@@ -47,7 +59,9 @@ impl Pattern {
     /// Whether it is found somewhere in `name`.
     #[must_use]
     pub fn is_found_in(&self, name: &str) -> bool {
-        self.regex.is_match(name).unwrap_or(false)
+        self.regex
+            .as_ref()
+            .is_some_and(|regex| regex.is_match(name).unwrap_or(false))
     }
 
     /// The same pattern for names that begin with `prefix`; `None` when it is

@@ -22,6 +22,7 @@ impl Topology {
         };
         let mut renamed = Self {
             vhost: self.vhost.clone(),
+            elsewhere: self.elsewhere.clone(),
             ..Self::default()
         };
         for (name, exchange) in &self.exchanges {

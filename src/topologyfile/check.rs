@@ -52,6 +52,13 @@ impl Places {
         }
     }
 
+    /// All names declared elsewhere.
+    pub(super) fn elsewhere(&self) -> impl Iterator<Item = &String> {
+        self.elsewhere_exchanges
+            .iter()
+            .chain(&self.elsewhere_queues)
+    }
+
     /// A binding without `key`.
     pub(super) fn keyless(&mut self, source: &ExchangeName, place: Place, what: &str) {
         self.keyless.push((source.clone(), place, what.to_owned()));

@@ -95,13 +95,14 @@ impl Reader {
         if matches!(node.value, Value::Unreadable) {
             return;
         }
+        let found = if self.secrets.contains(&node.place()) {
+            "something else".to_owned()
+        } else {
+            node.describe()
+        };
         self.report(
-            Diagnostic::new(
-                "MQ102",
-                node.place(),
-                format!("{what} is {}", node.describe()),
-            )
-            .label(format!("expected {expected}")),
+            Diagnostic::new("MQ102", node.place(), format!("{what} is {found}"))
+                .label(format!("expected {expected}")),
         );
     }
 

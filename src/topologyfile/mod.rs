@@ -126,6 +126,7 @@ fn read_file(
     users::read_owns(fields, reader, topology);
     if let Some(node) = fields.get("elsewhere") {
         places.read_elsewhere(node, reader);
+        topology.elsewhere.extend(places.elsewhere().cloned());
     }
 }
 

@@ -126,6 +126,12 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
                     "YAML: indent with spaces, never with tabs, and quote text that holds `: ` or ` #`",
                 ),
             };
+            // What cannot be read as YAML may be a password in the wrong quotes.
+            let source = if about_a_password(text, &bytes) {
+                usize::MAX
+            } else {
+                source
+            };
             Box::new(
                 Diagnostic::new(code, Place { source, bytes }, message_of(&error)).help(help),
             )
@@ -144,6 +150,15 @@ fn parse_with(source: usize, text: &str, options: Options) -> Result<Node, Box<D
             .help("begin it with `version: 1`"),
         )),
     }
+}
+
+/// Whether the line of these bytes speaks of a password.
+fn about_a_password(text: &str, bytes: &std::ops::Range<usize>) -> bool {
+    let before = text.get(..bytes.start).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(start..).unwrap_or_default();
+    let line = line.lines().next().unwrap_or_default();
+    line.to_ascii_lowercase().contains("passw")
 }
 
 /// Whether a line has a `${` that YAML takes for the beginning of a map.

@@ -17,6 +17,7 @@ pub(super) fn read_users(node: &Node, reader: &mut Reader, topology: &mut Topolo
         };
         let what = format!("user '{name}'");
         let known = &["password", "tags", "description"];
+        hide_what_may_be_a_password(value, known, reader);
         let Some(fields) = reader.fields(value, &what, known) else {
             continue;
         };
@@ -42,10 +43,25 @@ pub(super) fn read_users(node: &Node, reader: &mut Reader, topology: &mut Topolo
     }
 }
 
+/// A password in the wrong place is still a password: under another key, or
+/// instead of the map.
+fn hide_what_may_be_a_password(user: &Node, known: &[&str], reader: &mut Reader) {
+    match &user.value {
+        Value::Map(entries) => {
+            for (key, value) in entries {
+                if key.text == "password" || !known.contains(&key.text.as_str()) {
+                    reader.secret(value.place());
+                }
+            }
+        }
+        Value::Null => {}
+        _ => reader.secret(user.place()),
+    }
+}
+
 fn password(node: &Node, what: &str, reader: &mut Reader) -> Option<Password> {
     let of = format!("`password` of {what}");
     if !matches!(node.value, Value::Map(_)) {
-        reader.secret(node.place());
         reader.report(
             Diagnostic::new("MQ115", node.place(), format!("{of} is in the file itself"))
                 .help("take it from the environment, `password: { env: NAME }`, or from a file, `password: { file: PATH }`"),

@@ -98,17 +98,24 @@ fn a_consumed_queue_is_in_use() {
 }
 
 #[test]
-fn without_the_management_api_a_foreign_binding_keeps_its_exchange() {
+fn without_the_management_api_only_what_can_be_proved_empty_goes() {
     let vhost = Vhost::new();
     let file = TextFile::new("t.yaml", FILE);
     vhost.apply(FILE.trim_start_matches("version: 1\n"));
     vhost.apply("exchanges: { e: { type: topic } }\nqueues: { theirs: { bind: [ { exchange: e, key: k } ] } }\n");
-    destroy(&vhost, &file, &["--yes"])
-        .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
-        .run()
+    let blind = |file: &TextFile| {
+        destroy(&vhost, file, &["--yes"])
+            .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
+            .run()
+    };
+    blind(&file)
+        .code(2)
+        .says(&["queue 'c': whether messages of it are out for delivery cannot be seen"]);
+    let exchange = TextFile::new("t.yaml", "version: 1\nexchanges: { e: { type: topic } }\n");
+    blind(&exchange)
         .code(3)
         .says(&["exchange 'e': something is still bound to it"]);
-    assert_eq!(names(&vhost, "exchanges"), ["e"]);
+    assert_eq!(names(&vhost, "exchanges"), ["e", "f"]);
 }
 
 #[test]

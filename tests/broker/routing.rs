@@ -186,23 +186,20 @@ fn messages_go_where_the_simulation_says() {
     let vhost = Vhost::new();
     // The same topologies on every run and version: a difference can be looked at.
     let mut runner = TestRunner::deterministic();
-    let files: Vec<TextFile> = (0..TOPOLOGIES)
-        .map(|number| {
-            let text = topology(number).new_tree(&mut runner).unwrap().current();
-            TextFile::new(&format!("t{number}.yaml"), &text)
+    let sources: Vec<Source> = (0..TOPOLOGIES)
+        .map(|number| Source {
+            name: format!("t{number}.yaml"),
+            text: topology(number).new_tree(&mut runner).unwrap().current(),
         })
+        .collect();
+    let files: Vec<TextFile> = sources
+        .iter()
+        .map(|source| TextFile::new(&source.name, &source.text))
         .collect();
     let paths: Vec<String> = files.iter().map(TextFile::path).collect();
     let apply = ["topology", "apply", "--quiet"].map(str::to_owned);
     vhost.mq(apply.iter().chain(&paths)).run().code(0);
 
-    let sources: Vec<Source> = paths
-        .iter()
-        .map(|path| Source {
-            name: path.clone(),
-            text: std::fs::read_to_string(path).unwrap(),
-        })
-        .collect();
     let topology = mq::topologyfile::parse(&sources, &|_| None).expect("topology");
     let messages: Vec<Sent> = (0..TOPOLOGIES * MESSAGES)
         .map(|number| {

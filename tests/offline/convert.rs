@@ -98,6 +98,13 @@ fn several_vhosts_need_a_choice() {
         .run()
         .code(65)
         .says(&["does not hold vhost 'c'"]);
+    let of_nothing_else = r#"{"users": [{"name": "a"}], "permissions": [
+        {"user": "a", "vhost": "/", "configure": "", "write": "", "read": ".*"}]}"#;
+    Mq::new(["topology", "convert", "-"])
+        .stdin(of_nothing_else)
+        .run()
+        .code(0)
+        .shows(&["permissions:", "read: .*"]);
     Mq::new(["topology", "convert", "-", "--vhost", "b"])
         .stdin(definitions)
         .run()
@@ -118,6 +125,18 @@ fn what_is_no_definitions_file_is_refused_with_its_place() {
         (
             r#"{"policies": [{"name": "p", "pattern": "(", "definition": {}}]}"#,
             "'(' is no pattern",
+        ),
+        (
+            r#"{"policies": [{"name": "p", "pattern": "a", "priority": 1.5, "definition": {}}]}"#,
+            "`priority` should be a whole number",
+        ),
+        (
+            r#"{"queues": [{"name": "q", "arguments": {}}, {"name": "q", "arguments": {"a": 1}}]}"#,
+            "queue 'q' is in the file twice",
+        ),
+        (
+            r#"{"queues": [{"name": "q", "arguments": {"a": [18446744073709551615]}}]}"#,
+            "numbers of at most 64 bits",
         ),
     ] {
         Mq::new(["topology", "convert", "-"])
@@ -140,7 +159,7 @@ fn users_need_a_vhost_and_a_hash_on_the_way_back() {
         .stdin(file)
         .run()
         .code(3)
-        .says(&["user 'a': definitions hold a password's hash"]);
+        .says(&["user 'a' and its permissions: definitions hold the hash"]);
 }
 
 #[test]

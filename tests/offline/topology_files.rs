@@ -216,6 +216,24 @@ owns: [ '*' ]
 }
 
 #[test]
+fn a_password_in_the_wrong_place_is_not_shown() {
+    for user in [
+        "a: { password: { value: hunter2 } }",
+        "a: { passwrd: hunter2 }",
+        "a: hunter2",
+        "a: [ hunter2 ]",
+        "a: { password: [ hunter2 ] }",
+        "a: { password: { env: [ hunter2 ] } }",
+        "a: { password: hunter2, password: hunter3 }",
+        "a: { password: \"hunter2\"x }",
+        "a:\n    password: hun: hunter2",
+    ] {
+        let shown = mistakes(&format!("version: 1\nusers:\n  {user}\n"));
+        assert!(!shown.contains("hunter"), "{user}\n{shown}");
+    }
+}
+
+#[test]
 fn permissions_name_exchanges_that_are_declared() {
     let shown = mistakes(
         "version: 1
