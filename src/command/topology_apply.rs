@@ -296,6 +296,10 @@ fn verdict(report: &ApplyReport) -> Result<Exit> {
             .clone()
             .as_kind(ErrorKind::Partial)
             .during("everything was done, but not all of it is as the file says")),
+        Some(error) if report.changed() && error.kind() == ErrorKind::Blocked => Err(error
+            .clone()
+            .as_kind(ErrorKind::Partial)
+            .during("stopped half-way; the report says what was created")),
         Some(error) if report.changed() => Err(error.clone().as_kind(ErrorKind::Partial).during(
             "stopped half-way; the report says what was created, and applying again completes it",
         )),

@@ -201,7 +201,9 @@ async fn create_one(
             },
             // Somebody else created it otherwise between our look and now.
             Ok(Done::Conflict(conflict)) => {
-                Done::Failed(Error::new(ErrorKind::Blocked, conflict.to_string()))
+                Done::Failed(Error::new(ErrorKind::Blocked, conflict.to_string()).hint(
+                    "somebody else declared it otherwise meanwhile; `mq topology plan` shows what differs now",
+                ))
             }
             Ok(other) => other,
             Err(error) => Done::Failed(error),

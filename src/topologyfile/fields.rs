@@ -188,6 +188,21 @@ impl Reader {
         texts
     }
 
+    /// A list of tags. The management API takes them as one text with commas, so
+    /// they hold none, and no blanks around them.
+    pub(super) fn tags(&mut self, node: &Node, what: &str) -> Vec<String> {
+        let tags = self.texts(node, what);
+        for tag in &tags {
+            if tag.is_empty() || tag.contains(',') || tag.trim() != tag {
+                self.report(
+                    Diagnostic::new("MQ103", node.place(), format!("{what} hold '{tag}'"))
+                        .label("a tag is not empty and has no comma and no blanks around it"),
+                );
+            }
+        }
+        tags
+    }
+
     pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
         if let Value::Bool(value) = node.value {
             return Some(value);

@@ -27,7 +27,7 @@ pub(super) fn read_users(node: &Node, reader: &mut Reader, topology: &mut Topolo
                 .and_then(|node| password(node, &what, reader)),
             tags: fields
                 .get("tags")
-                .map(|node| reader.texts(node, &format!("`tags` of {what}")))
+                .map(|node| reader.tags(node, &format!("`tags` of {what}")))
                 .unwrap_or_default()
                 .into_iter()
                 .collect(),

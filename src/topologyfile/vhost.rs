@@ -34,7 +34,7 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology) {
             .map(str::to_owned),
         tags: fields
             .get("tags")
-            .map(|node| reader.texts(node, "`tags` of the vhost")),
+            .map(|node| reader.tags(node, "`tags` of the vhost")),
         default_queue_type: fields.get("default_queue_type").and_then(|node| {
             let of = "`default_queue_type` of the vhost";
             reader.word(node, of, &TYPES)?;

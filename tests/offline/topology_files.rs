@@ -202,6 +202,7 @@ users:
   b:
     password: 12345
   c: { password: { env: A, file: B } }
+  e: { tags: [ 'a,b' ] }
   d: { password: { } }
 permissions:
   a: { configure: '(', write: '' }
