@@ -24,9 +24,11 @@ pub enum TopologyCommand {
 
 /// Delete exactly what the files declare, if it is empty and unused.
 ///
-/// Looks at everything first. A queue that holds messages or has consumers, or
-/// an exchange that feeds something the files do not declare, stops it before
-/// anything is deleted. Without --yes it only shows what it would delete.
+/// Looks at everything first. A queue that holds messages or has consumers, an
+/// exchange that feeds something the files do not declare, or that others send
+/// dead letters to, stops it before anything is deleted. So does what cannot be
+/// proved empty: a stream, and without the management API every queue but quorum
+/// ones. Without --yes it only shows what it would delete.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology destroy topologies/orders.yaml
@@ -54,7 +56,7 @@ pub struct DestroyArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Delete the vhost too, if nothing is left in it then
+    /// Delete the vhost too, if nothing of anybody is left in it then
     #[arg(long)]
     pub delete_vhost: bool,
 }
