@@ -15,7 +15,7 @@ pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use publish::PublishArgs;
 pub use topology::{
-    ApplyArgs, DestroyArgs, ExportArgs, Files, PlanArgs, TopologyCommand, ValidateArgs,
+    ApplyArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs, TopologyCommand, ValidateArgs,
 };
 pub use wait::WaitArgs;
 

@@ -14,6 +14,7 @@ mod topology_apply;
 mod topology_destroy;
 mod topology_export;
 mod topology_files;
+mod topology_migrate;
 mod topology_plan;
 mod topology_validate;
 mod wait;
@@ -91,6 +92,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
+        }
+        Command::Topology(TopologyCommand::Migrate(args)) => {
+            block_on(topology_migrate::run(&args, session(cli.global)?))
         }
         Command::Topology(TopologyCommand::Export(_)) => {
             block_on(topology_export::run(&session(cli.global)?))

@@ -8,6 +8,7 @@ mod client;
 mod messages;
 mod observe;
 mod policies;
+mod routes;
 mod vhosts;
 mod wire;
 
@@ -15,3 +16,4 @@ pub use client::Management;
 pub use messages::{Look, Peeked};
 pub use observe::ObservedQueue;
 pub use policies::Policies;
+pub use routes::{NamedBinding, Routes};

@@ -16,7 +16,9 @@ use std::collections::BTreeMap;
 
 pub use binding::{Binding, Destination};
 pub use exchange::{Exchange, ExchangeType};
-pub use name::{ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, VhostName};
+pub use name::{
+    ExchangeName, MAX_NAME_BYTES, Name, NameKind, PolicyName, QueueName, RoutingKey, VhostName,
+};
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeadLetterKey, DeadLettering, DeliveryLimit, Overflow, Queue, QueueType};
 pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};

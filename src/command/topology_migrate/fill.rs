@@ -1,0 +1,467 @@
+//! The way back into the queue, and the moment at which it is opened again.
+//!
+//! Opening is one binding, but messages can come to the waiting queue until it
+//! is made: they would then stand behind those that came directly. So opening is
+//! an attempt. What turns out to have waited is put into the old queue while the
+//! waiting queue gets nothing, then the binding is taken back, and what came
+//! directly is copied behind it. All of that can be seen on the broker at any
+//! time: the old queue holds what is to come first, and what came directly has
+//! not come through the exchange for the way back.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where it is measured how long attempts go on"
+)]
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::migration::{Migration, pause};
+use crate::amqp::{Copier, Hold, Intake, Taken, WINDOW};
+use crate::error::{Error, ErrorKind, Result};
+use crate::field::FieldValue;
+use crate::message::{Delivery, Fingerprint};
+use crate::plan::{Overlap, Seen, overlap};
+use crate::topology::QueueName;
+
+/// A source that gives nothing for so long, although it has messages, is not ours.
+const GIVES_NOTHING: Duration = Duration::from_secs(10);
+
+/// How long the queue is watched after it was opened: what was routed to the
+/// waiting queue before may still be on its way.
+const WATCH: Duration = Duration::from_millis(300);
+
+/// How long nothing must come before what waited counts as complete.
+const LATE: Duration = Duration::from_millis(10);
+
+/// The last copies of a queue, oldest first.
+type Tail = VecDeque<Option<Fingerprint>>;
+
+/// Where the end of a destination is known from.
+pub(super) enum End<'e> {
+    /// From a look into the queue, if one is needed.
+    Of(&'e QueueName),
+    /// From an earlier look.
+    Known(Vec<Option<Fingerprint>>),
+    /// It must not be looked at.
+    Unknown,
+}
+
+/// What a look through the filled queue showed.
+struct Examined<'c> {
+    hold: Hold<'c>,
+    tail: Tail,
+    direct: Vec<Taken>,
+}
+
+impl<'m> Migration<'m> {
+    /// Moves everything from `intake` on through `copier`, until its queue is empty.
+    pub(super) async fn pour(
+        &mut self,
+        intake: &mut Intake<'_>,
+        copier: &mut Copier<'_>,
+        from: &QueueName,
+        end: End<'_>,
+    ) -> Result<u64> {
+        let mut moved = 0;
+        let mut end = Some(end);
+        let mut idle = Duration::ZERO;
+        let patience = Duration::from_millis(100);
+        loop {
+            self.stop_asked()?;
+            let mut batch = intake.take(WINDOW, patience).await?;
+            if batch.is_empty() {
+                if self.ready(from).await?.unwrap_or(0) == 0 {
+                    return Ok(moved);
+                }
+                idle += patience;
+                if idle > GIVES_NOTHING {
+                    return Err(Error::new(
+                        ErrorKind::Partial,
+                        format!("queue '{from}' has messages but hands none out"),
+                    )
+                    .hint(
+                        "somebody else may hold it: a single active consumer, an exclusive one",
+                    ));
+                }
+                continue;
+            }
+            idle = Duration::ZERO;
+            if let Some(end) = end.take() {
+                moved += self.skip_copied(intake, &mut batch, end).await?;
+            }
+            moved += self.copy(intake, copier, &batch).await?;
+        }
+    }
+
+    async fn copy(
+        &mut self,
+        intake: &Intake<'_>,
+        copier: &mut Copier<'_>,
+        batch: &[Taken],
+    ) -> Result<u64> {
+        for taken in batch {
+            copier.send(&taken.delivery).await?;
+        }
+        copier.settle().await?;
+        if let Some(last) = batch.last() {
+            intake.ack_up_to(last.tag).await?;
+        }
+        Ok(batch.len() as u64)
+    }
+
+    /// What an earlier run copied and did not acknowledge comes first and was
+    /// handed out before. It is acknowledged without another copy if it can be
+    /// recognised at the end of the destination.
+    async fn skip_copied(
+        &mut self,
+        intake: &mut Intake<'_>,
+        batch: &mut Vec<Taken>,
+        end: End<'_>,
+    ) -> Result<u64> {
+        let again = |taken: &Taken| taken.delivery.redelivered;
+        while batch.last().is_some_and(again) && batch.len() < WINDOW {
+            let more = intake
+                .take(WINDOW - batch.len(), Duration::from_millis(100))
+                .await?;
+            if more.is_empty() {
+                break;
+            }
+            batch.extend(more);
+        }
+        let head: Vec<Option<Fingerprint>> = batch
+            .iter()
+            .take_while(|taken| again(taken))
+            .map(|taken| Fingerprint::of(&taken.delivery))
+            .collect();
+        if head.is_empty() {
+            return Ok(0);
+        }
+        let tail = match end {
+            End::Of(queue) => self.tail_of(queue).await?,
+            End::Known(tail) => Some(tail),
+            End::Unknown => None,
+        };
+        let found = match tail {
+            Some(tail) => overlap(&head, &tail),
+            None => Overlap::Unclear(head.len()),
+        };
+        match found {
+            Overlap::Unclear(count) => {
+                self.report.maybe_twice += count as u64;
+                Ok(0)
+            }
+            Overlap::Copied(count) => {
+                if let Some(last) = count.checked_sub(1).and_then(|last| batch.get(last)) {
+                    intake.ack_up_to(last.tag).await?;
+                }
+                batch.drain(..count);
+                self.report.skipped += count as u64;
+                Ok(count as u64)
+            }
+        }
+    }
+
+    /// The last copies in a queue that nothing is published to; `None` where
+    /// looking would do harm.
+    async fn tail_of(&mut self, queue: &QueueName) -> Result<Option<Vec<Option<Fingerprint>>>> {
+        if *queue == self.names.queue {
+            let Some(examined) = self.examine().await? else {
+                return Ok(None);
+            };
+            examined.hold.release().await?;
+            return Ok(Some(examined.tail.into()));
+        }
+        let ready = self.ready(queue).await?.unwrap_or(0);
+        let mut tail = Tail::new();
+        let hold = Hold::open(self.connection, queue, ready, |taken| {
+            remember(&mut tail, &taken.delivery);
+        })
+        .await?;
+        hold.release().await?;
+        Ok(Some(tail.into()))
+    }
+
+    /// Looks through the queue while nothing is published to it, holding all of
+    /// it; `None` where that would do harm.
+    async fn examine(&mut self) -> Result<Option<Examined<'m>>> {
+        if !self.may_hold().await? {
+            return Ok(None);
+        }
+        let queue = self.names.queue.clone();
+        let back = self.names.back.as_str().to_owned();
+        let ready = self.ready(&queue).await?.unwrap_or(0);
+        let mut tail = Tail::new();
+        let mut direct = Vec::new();
+        let mut deliveries = self.deliveries;
+        let hold = Hold::open(self.connection, &queue, ready, |taken| {
+            let count = taken.delivery.properties.headers.get("x-delivery-count");
+            deliveries = deliveries.max(count.and_then(FieldValue::as_integer).unwrap_or(0));
+            if taken.delivery.exchange == back {
+                remember(&mut tail, &taken.delivery);
+            } else if !taken.delivery.exchange.is_empty() {
+                direct.push(taken);
+            }
+        })
+        .await?;
+        // This look counts too, once it is over.
+        self.deliveries = deliveries + i64::from(self.connection.facts().requeue_counts());
+        Ok(Some(Examined { hold, tail, direct }))
+    }
+
+    /// Moves the old queue back, and puts what came directly behind it.
+    pub(super) async fn refill(&mut self) -> Result<u64> {
+        let (queue, old) = (self.names.queue.clone(), self.names.old.clone());
+        let holds_any = self.ready(&queue).await?.unwrap_or(0) > 0;
+        let ahead = std::mem::take(&mut self.ahead);
+        let look = (std::mem::take(&mut self.unexamined) && holds_any) || ahead > 0;
+        let examined = if look { self.examine().await? } else { None };
+        let waits = self.ready(&old).await?.unwrap_or(0);
+        if look && examined.is_none() && ahead > 0 {
+            self.report.out_of_order += waits;
+        }
+        let mut copier = Copier::open(self.connection, &self.names.back, &self.user).await?;
+        let (end, direct) = match examined {
+            None if look => (End::Unknown, None),
+            None => (End::Of(&queue), None),
+            Some(examined) => {
+                let end = End::Known(examined.tail.iter().copied().collect());
+                if examined.direct.is_empty() {
+                    examined.hold.release().await?;
+                    (end, None)
+                } else {
+                    (end, Some(examined))
+                }
+            }
+        };
+        let mut intake = Intake::open(self.connection, &old).await?;
+        let poured = self.pour(&mut intake, &mut copier, &old, end).await?;
+        intake.close().await?;
+        if let Some(examined) = direct {
+            self.put_behind(examined, &mut copier, waits > 0).await?;
+        }
+        self.report.user_ids_dropped += copier.user_ids_dropped();
+        self.report.moved += poured;
+        Ok(poured)
+    }
+
+    /// Copies what came directly behind everything else, and lets the rest go
+    /// back to where it was.
+    async fn put_behind(
+        &mut self,
+        examined: Examined<'_>,
+        copier: &mut Copier<'_>,
+        others_came_first: bool,
+    ) -> Result<()> {
+        let Examined { hold, tail, direct } = examined;
+        let head: Vec<Option<Fingerprint>> = direct
+            .iter()
+            .map(|taken| Fingerprint::of(&taken.delivery))
+            .collect();
+        // With something of the old queue still to come, none was copied yet.
+        let copied = if others_came_first {
+            0
+        } else {
+            match overlap(&head, &Vec::from(tail)) {
+                Overlap::Copied(count) => count,
+                Overlap::Unclear(count) => {
+                    self.report.maybe_twice += count as u64;
+                    0
+                }
+            }
+        };
+        self.report.skipped += copied as u64;
+        for taken in direct.iter().skip(copied) {
+            copier.send(&taken.delivery).await?;
+            if copier.unsettled() >= WINDOW {
+                copier.settle().await?;
+            }
+        }
+        copier.settle().await?;
+        for taken in &direct {
+            hold.ack(taken.tag).await?;
+        }
+        hold.release().await
+    }
+
+    /// Moves what waited, and tries to open the queue. Comes back without having
+    /// opened it when something slipped in: the next look says what to do.
+    pub(super) async fn catch_up(&mut self, seen: &Seen) -> Result<u64> {
+        let (queue, new) = (self.names.queue.clone(), self.names.new.clone());
+        if self.unexamined {
+            self.refill().await?;
+        }
+        let mut copier = Copier::open(self.connection, &self.names.back, &self.user).await?;
+        let first = self.waiting.is_none();
+        let mut intake = match self.waiting.take() {
+            Some(intake) => intake,
+            None => Intake::open(self.connection, &new).await?,
+        };
+        if seen.moved.is_empty() {
+            let moved = self
+                .pour(&mut intake, &mut copier, &new, End::Of(&queue))
+                .await;
+            intake.close().await?;
+            return moved;
+        }
+        let moved = self.attempt(&mut intake, &mut copier, first).await;
+        self.waiting = Some(intake);
+        self.report.user_ids_dropped += copier.user_ids_dropped();
+        let moved = moved?;
+        self.report.moved += moved;
+        Ok(moved)
+    }
+
+    async fn attempt(
+        &mut self,
+        intake: &mut Intake<'_>,
+        copier: &mut Copier<'_>,
+        mut first: bool,
+    ) -> Result<u64> {
+        let (queue, new) = (self.names.queue.clone(), self.names.new.clone());
+        let base = self.ready(&queue).await?.unwrap_or(0);
+        let waiting = self.ready(&new).await?.unwrap_or(0);
+        let since = *self.switching_since.get_or_insert_with(Instant::now);
+        // What piled up takes time that is no attempt.
+        let limit = self.options.switch_for + Duration::from_millis(waiting);
+        let can_mend = self.may_hold().await?;
+        let mut moved = 0;
+        let mut last_tag = None;
+        loop {
+            let stop = self.stop_asked().and_then(|()| {
+                if since.elapsed() < limit {
+                    Ok(())
+                } else {
+                    Err(self.no_quiet_moment())
+                }
+            });
+            if let Err(error) = stop {
+                settle(intake, copier, &mut last_tag).await?;
+                return Err(error);
+            }
+            // At first only a quiet moment will do; where a failure cannot be
+            // mended, always.
+            let patience = if !can_mend {
+                Duration::from_millis(20)
+            } else if since.elapsed() < Duration::from_secs(2) {
+                Duration::from_millis(3)
+            } else {
+                Duration::from_millis(1)
+            };
+            let mut batch = intake.take(WINDOW, patience).await?;
+            if batch.is_empty() {
+                if self.ready(&new).await?.unwrap_or(0) == 0 {
+                    break;
+                }
+                continue;
+            }
+            if std::mem::take(&mut first) {
+                self.skip_copied(intake, &mut batch, End::Of(&queue))
+                    .await?;
+            }
+            for taken in &batch {
+                copier.send(&taken.delivery).await?;
+                last_tag = Some(taken.tag);
+            }
+            moved += batch.len() as u64;
+            if copier.unsettled() >= WINDOW {
+                settle(intake, copier, &mut last_tag).await?;
+            }
+        }
+        copier
+            .bind_behind_copies(&self.names.entry_binding())
+            .await?;
+        settle(intake, copier, &mut last_tag).await?;
+        let late = self.late(intake, &new).await?;
+        if late.is_empty() {
+            return Ok(moved);
+        }
+        let count = self.move_late(intake, late).await?;
+        self.connection.unbind(&self.names.entry_binding()).await?;
+        pause(LATE).await;
+        let held = self.ready(&queue).await?.unwrap_or(0);
+        self.ahead = held.saturating_sub(base + moved);
+        tracing::info!(late = count, ahead = self.ahead, "something slipped in");
+        if !can_mend && self.ahead > 0 {
+            self.report.out_of_order += count;
+            self.ahead = 0;
+        }
+        Ok(moved)
+    }
+
+    /// What came to the waiting queue although the queue is open.
+    async fn late(&self, intake: &mut Intake<'_>, new: &QueueName) -> Result<Vec<Taken>> {
+        let watching = Instant::now();
+        while watching.elapsed() < WATCH {
+            let late = intake.take(WINDOW, LATE).await?;
+            if !late.is_empty() {
+                return Ok(late);
+            }
+            // Even one that was not handed out yet.
+            if self.ready(new).await?.unwrap_or(0) > 0 {
+                return intake.take(WINDOW, GIVES_NOTHING).await;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Puts what waits into the old queue, which comes first from now on.
+    async fn move_late(&mut self, intake: &mut Intake<'_>, first: Vec<Taken>) -> Result<u64> {
+        let mut copier = Copier::open(self.connection, &self.names.out, &self.user).await?;
+        let mut late = first;
+        let mut count = 0;
+        loop {
+            count += self.copy(intake, &mut copier, &late).await?;
+            late = intake.take(WINDOW, LATE).await?;
+            if late.is_empty() && self.ready(&self.names.new).await?.unwrap_or(0) == 0 {
+                self.report.user_ids_dropped += copier.user_ids_dropped();
+                return Ok(count);
+            }
+        }
+    }
+
+    /// An earlier run was killed between opening the queue and seeing what had
+    /// slipped in: what waits goes to the old queue, then the queue is closed.
+    pub(super) async fn turn_back(&mut self) -> Result<u64> {
+        let (new, old) = (self.names.new.clone(), self.names.old.clone());
+        let mut intake = Intake::open(self.connection, &new).await?;
+        let mut copier = Copier::open(self.connection, &self.names.out, &self.user).await?;
+        self.pour(&mut intake, &mut copier, &new, End::Of(&old))
+            .await?;
+        self.connection.unbind(&self.names.entry_binding()).await?;
+        intake.close().await?;
+        self.unexamined = true;
+        Ok(0)
+    }
+
+    fn no_quiet_moment(&self) -> Error {
+        Error::new(
+            ErrorKind::TimedOut,
+            "messages kept coming, and at no moment none was waiting",
+        )
+        .hint(format!(
+            "what is published waits in queue '{}' and is safe; pause the publishers for a moment and run this again, or give it longer with --switch-for",
+            self.names.new
+        ))
+    }
+}
+
+async fn settle(
+    intake: &Intake<'_>,
+    copier: &mut Copier<'_>,
+    last_tag: &mut Option<u64>,
+) -> Result<()> {
+    copier.settle().await?;
+    if let Some(tag) = last_tag.take() {
+        intake.ack_up_to(tag).await?;
+    }
+    Ok(())
+}
+
+fn remember(tail: &mut Tail, delivery: &Delivery) {
+    if tail.len() == 2 * WINDOW {
+        tail.pop_front();
+    }
+    tail.push_back(Fingerprint::of(delivery));
+}
