@@ -107,7 +107,7 @@ pub struct Hold<'c> {
     connection: &'c Connection,
     channel: Channel,
     queue: QueueName,
-    last_tag: u64,
+    holds_any: bool,
 }
 
 impl<'c> Hold<'c> {
@@ -126,7 +126,7 @@ impl<'c> Hold<'c> {
             connection,
             channel,
             queue: queue.clone(),
-            last_tag: 0,
+            holds_any: false,
         };
         let mut left = count;
         while left > 0 {
@@ -142,7 +142,7 @@ impl<'c> Hold<'c> {
                     .hint("somebody else takes messages from it; stop them and run this again"));
                 };
                 let taken = understood(next, queue)?;
-                hold.last_tag = taken.tag;
+                hold.holds_any = true;
                 see(taken);
             }
             let cancel = hold
@@ -171,8 +171,9 @@ impl<'c> Hold<'c> {
             multiple: true,
             requeue: true,
         };
-        if self.last_tag > 0 {
-            let returning = self.channel.basic_nack(self.last_tag, options);
+        if self.holds_any {
+            // 0: everything on the channel that is not acknowledged.
+            let returning = self.channel.basic_nack(0, options);
             let doing = format!("return messages to queue '{}'", self.queue);
             self.connection.within(&doing, returning).await?;
         }

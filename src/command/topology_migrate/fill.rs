@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio::time::Instant;
 
 use super::migration::{Migration, pause};
@@ -34,6 +35,43 @@ const WATCH: Duration = Duration::from_millis(300);
 
 /// How long nothing must come before what waited counts as complete.
 const LATE: Duration = Duration::from_millis(10);
+
+/// When an attempt is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// When nothing came for so long.
+    Quiet(Duration),
+    /// Right behind a message: whoever publishes one by one is then waiting for
+    /// its confirm.
+    BehindOne,
+}
+
+impl Moment {
+    /// Both in turns; where a failure could not be mended, long quiet only.
+    const fn of(attempts: u32, can_mend: bool) -> Self {
+        match (can_mend, attempts % 3) {
+            (false, _) => Self::Quiet(Duration::from_millis(50)),
+            (true, 0) => Self::Quiet(Duration::from_millis(5)),
+            (true, _) => Self::BehindOne,
+        }
+    }
+
+    /// How long to wait for another message.
+    const fn quiet(self) -> Duration {
+        match self {
+            Self::Quiet(time) => time,
+            Self::BehindOne => Duration::from_millis(5),
+        }
+    }
+
+    /// Whether it has come, with so many messages just sent on.
+    const fn has_come(self, sent: usize) -> bool {
+        match self {
+            Self::Quiet(_) => sent == 0,
+            Self::BehindOne => sent <= 2,
+        }
+    }
+}
 
 /// The last copies of a queue, oldest first.
 type Tail = VecDeque<Option<Fingerprint>>;
@@ -221,6 +259,12 @@ impl<'m> Migration<'m> {
         if look && examined.is_none() && ahead > 0 {
             self.report.out_of_order += waits;
         }
+        if self.is_marked_late() {
+            // Killed between closing the queue and keeping what had slipped in.
+            let direct = examined.as_ref().map_or(ahead, |e| e.direct.len() as u64);
+            self.report.out_of_order += direct;
+            self.connection.unbind(&self.names.late_binding()).await?;
+        }
         let mut copier = Copier::open(self.connection, &self.names.back, &self.user).await?;
         let (end, direct) = match examined {
             None if look => (End::Unknown, None),
@@ -321,16 +365,23 @@ impl<'m> Migration<'m> {
     ) -> Result<u64> {
         let (queue, new) = (self.names.queue.clone(), self.names.new.clone());
         let base = self.ready(&queue).await?.unwrap_or(0);
-        let waiting = self.ready(&new).await?.unwrap_or(0);
-        let since = *self.switching_since.get_or_insert_with(Instant::now);
-        // What piled up takes time that is no attempt.
-        let limit = self.options.switch_for + Duration::from_millis(waiting);
+        let until = match self.switching_until {
+            Some(until) => until,
+            None => {
+                // What piled up takes time that is no attempt: 1000 a second at least.
+                let waiting = self.ready(&new).await?.unwrap_or(0);
+                let until =
+                    Instant::now() + self.options.switch_for + Duration::from_millis(waiting);
+                *self.switching_until.insert(until)
+            }
+        };
         let can_mend = self.may_hold().await?;
         let mut moved = 0;
         let mut last_tag = None;
+        let mut slipped_in: Vec<Taken> = Vec::new();
         loop {
             let stop = self.stop_asked().and_then(|()| {
-                if since.elapsed() < limit {
+                if Instant::now() < until {
                     Ok(())
                 } else {
                     Err(self.no_quiet_moment())
@@ -340,23 +391,12 @@ impl<'m> Migration<'m> {
                 settle(intake, copier, &mut last_tag).await?;
                 return Err(error);
             }
-            // At first only a quiet moment will do; where a failure cannot be
-            // mended, always.
-            let patience = if !can_mend {
-                Duration::from_millis(20)
-            } else if since.elapsed() < Duration::from_secs(2) {
-                Duration::from_millis(3)
-            } else {
-                Duration::from_millis(1)
+            let moment = Moment::of(self.attempts, can_mend);
+            let mut batch = match slipped_in.is_empty() {
+                true => intake.take(WINDOW, moment.quiet()).await?,
+                false => std::mem::take(&mut slipped_in),
             };
-            let mut batch = intake.take(WINDOW, patience).await?;
-            if batch.is_empty() {
-                if self.ready(&new).await?.unwrap_or(0) == 0 {
-                    break;
-                }
-                continue;
-            }
-            if std::mem::take(&mut first) {
+            if !batch.is_empty() && std::mem::take(&mut first) {
                 self.skip_copied(intake, &mut batch, End::Of(&queue))
                     .await?;
             }
@@ -367,72 +407,92 @@ impl<'m> Migration<'m> {
             moved += batch.len() as u64;
             if copier.unsettled() >= WINDOW {
                 settle(intake, copier, &mut last_tag).await?;
+            } else if moment.has_come(batch.len()) {
+                self.attempts += 1;
+                let late = self.open_behind(intake, copier, &mut last_tag).await?;
+                if late.is_empty() {
+                    return Ok(moved);
+                }
+                settle(intake, copier, &mut last_tag).await?;
+                pause(LATE).await;
+                let held = self.ready(&queue).await?.unwrap_or(0);
+                let ahead = held.saturating_sub(base + moved);
+                tracing::info!(late = late.len(), ahead, "something slipped in");
+                if !can_mend && (ahead > 0 || self.options.with_consumers) {
+                    self.report.out_of_order += late.len() as u64;
+                }
+                if can_mend && ahead > 0 {
+                    self.ahead = ahead;
+                    self.keep_late(intake, &late).await?;
+                    return Ok(moved);
+                }
+                self.connection.unbind(&self.names.late_binding()).await?;
+                slipped_in = late;
+                if !can_mend {
+                    // They are there now, and no count may take them for new ones.
+                    moved += ahead;
+                }
             }
         }
-        copier
-            .bind_behind_copies(&self.names.entry_binding())
-            .await?;
-        settle(intake, copier, &mut last_tag).await?;
-        let late = self.late(intake, &new).await?;
-        if late.is_empty() {
-            return Ok(moved);
-        }
-        let count = self.move_late(intake, late).await?;
-        self.connection.unbind(&self.names.entry_binding()).await?;
-        pause(LATE).await;
-        let held = self.ready(&queue).await?.unwrap_or(0);
-        self.ahead = held.saturating_sub(base + moved);
-        tracing::info!(late = count, ahead = self.ahead, "something slipped in");
-        if !can_mend && self.ahead > 0 {
-            self.report.out_of_order += count;
-            self.ahead = 0;
-        }
-        Ok(moved)
     }
 
-    /// What came to the waiting queue although the queue is open.
-    async fn late(&self, intake: &mut Intake<'_>, new: &QueueName) -> Result<Vec<Taken>> {
+    /// Opens the queue, and closes it again if a message came to the waiting
+    /// queue meanwhile: gives those, which belong before what came directly.
+    async fn open_behind(
+        &self,
+        intake: &mut Intake<'_>,
+        copier: &mut Copier<'_>,
+        last_tag: &mut Option<u64>,
+    ) -> Result<Vec<Taken>> {
+        let entry = self.names.entry_binding();
+        copier.bind_behind_copies(&entry).await?;
         let watching = Instant::now();
-        while watching.elapsed() < WATCH {
-            let late = intake.take(WINDOW, LATE).await?;
-            if !late.is_empty() {
-                return Ok(late);
-            }
-            // Even one that was not handed out yet.
-            if self.ready(new).await?.unwrap_or(0) > 0 {
-                return intake.take(WINDOW, GIVES_NOTHING).await;
-            }
+        let mut late = intake.take(WINDOW, Duration::from_millis(2)).await?;
+        if late.is_empty() {
+            settle(intake, copier, last_tag).await?;
         }
-        Ok(Vec::new())
+        while late.is_empty() && watching.elapsed() < WATCH {
+            late = intake.take(WINDOW, LATE).await?;
+        }
+        if !late.is_empty() {
+            // A run that is killed before they are kept must be known by something.
+            let mark = self.names.late_binding();
+            let marking = self.connection.bind(&mark);
+            let (marked, closed) = join(marking, self.connection.unbind(&entry)).await;
+            marked?;
+            closed?;
+        }
+        Ok(late)
     }
 
-    /// Puts what waits into the old queue, which comes first from now on.
-    async fn move_late(&mut self, intake: &mut Intake<'_>, first: Vec<Taken>) -> Result<u64> {
+    /// Puts what slipped in into the old queue, which comes first from now on.
+    async fn keep_late(&mut self, intake: &Intake<'_>, late: &[Taken]) -> Result<()> {
         let mut copier = Copier::open(self.connection, &self.names.out, &self.user).await?;
-        let mut late = first;
-        let mut count = 0;
-        loop {
-            count += self.copy(intake, &mut copier, &late).await?;
-            late = intake.take(WINDOW, LATE).await?;
-            if late.is_empty() && self.ready(&self.names.new).await?.unwrap_or(0) == 0 {
-                self.report.user_ids_dropped += copier.user_ids_dropped();
-                return Ok(count);
-            }
-        }
+        self.copy(intake, &mut copier, late).await?;
+        self.report.user_ids_dropped += copier.user_ids_dropped();
+        self.connection.unbind(&self.names.late_binding()).await
     }
 
     /// An earlier run was killed between opening the queue and seeing what had
     /// slipped in: what waits goes to the old queue, then the queue is closed.
     pub(super) async fn turn_back(&mut self) -> Result<u64> {
         let (new, old) = (self.names.new.clone(), self.names.old.clone());
-        let mut intake = Intake::open(self.connection, &new).await?;
+        let mut intake = match self.waiting.take() {
+            Some(intake) => intake,
+            None => Intake::open(self.connection, &new).await?,
+        };
         let mut copier = Copier::open(self.connection, &self.names.out, &self.user).await?;
         self.pour(&mut intake, &mut copier, &new, End::Of(&old))
             .await?;
         self.connection.unbind(&self.names.entry_binding()).await?;
-        intake.close().await?;
+        self.waiting = Some(intake);
         self.unexamined = true;
         Ok(0)
+    }
+
+    fn is_marked_late(&self) -> bool {
+        let mark = self.names.late_binding();
+        self.bindings.iter().any(|named| named.binding == mark)
     }
 
     fn no_quiet_moment(&self) -> Error {

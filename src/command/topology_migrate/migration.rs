@@ -54,8 +54,10 @@ pub(super) struct Migration<'m> {
     /// What waits aside, once it was opened: it stays open, because a quorum
     /// queue mixes up its order when a consumer ends while messages come in.
     pub(super) waiting: Option<Intake<'m>>,
-    /// When the first attempt to open the queue was made.
-    pub(super) switching_since: Option<tokio::time::Instant>,
+    /// When attempts to open the queue end.
+    pub(super) switching_until: Option<tokio::time::Instant>,
+    /// How many attempts there were.
+    pub(super) attempts: u32,
     /// The highest delivery count that a held message carried.
     pub(super) deliveries: i64,
     /// The policies could not be read, so what they set must be looked at.
@@ -123,7 +125,8 @@ impl<'m> Migration<'m> {
             unexamined: false,
             ahead: 0,
             waiting: None,
-            switching_since: None,
+            switching_until: None,
+            attempts: 0,
             deliveries: -1,
             policies_unknown: false,
             showed_messages: false,

@@ -80,6 +80,16 @@ impl MigrateNames {
         binding(&self.out, &self.old)
     }
 
+    /// Changes nothing, for the way out is bound already: a mark that messages
+    /// are about to be put into the old queue which stand before others.
+    #[must_use]
+    pub fn late_binding(&self) -> Binding {
+        Binding {
+            key: RoutingKey::of_queue(&self.old),
+            ..self.out_binding()
+        }
+    }
+
     /// From the way back to the queue.
     #[must_use]
     pub fn back_binding(&self) -> Binding {
