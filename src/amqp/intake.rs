@@ -107,7 +107,9 @@ pub struct Hold<'c> {
     connection: &'c Connection,
     channel: Channel,
     queue: QueueName,
-    holds_any: bool,
+    held: u64,
+    /// Without credit, but there: who looks sees that the queue is held.
+    consumers: Vec<Consumer>,
 }
 
 impl<'c> Hold<'c> {
@@ -126,7 +128,8 @@ impl<'c> Hold<'c> {
             connection,
             channel,
             queue: queue.clone(),
-            holds_any: false,
+            held: 0,
+            consumers: Vec::new(),
         };
         let mut left = count;
         while left > 0 {
@@ -142,13 +145,10 @@ impl<'c> Hold<'c> {
                     .hint("somebody else takes messages from it; stop them and run this again"));
                 };
                 let taken = understood(next, queue)?;
-                hold.holds_any = true;
+                hold.held += 1;
                 see(taken);
             }
-            let cancel = hold
-                .channel
-                .basic_cancel(consumer.tag(), BasicCancelOptions::default());
-            connection.within("cancel the consumer", cancel).await?;
+            hold.consumers.push(consumer);
             left -= u64::from(part);
         }
         Ok(hold)
@@ -158,20 +158,25 @@ impl<'c> Hold<'c> {
     ///
     /// # Errors
     /// When the channel is gone; everything held comes back by itself.
-    pub async fn ack(&self, tag: u64) -> Result<()> {
-        ack(self.connection, &self.channel, tag, false).await
+    pub async fn ack(&mut self, tag: u64) -> Result<()> {
+        // An acknowledgement is new credit.
+        self.cancel().await?;
+        ack(self.connection, &self.channel, tag, false).await?;
+        self.held = self.held.saturating_sub(1);
+        Ok(())
     }
 
-    /// Returns what is still held to where it was.
+    /// Returns what is still held to where it was; gives how many that are.
     ///
     /// # Errors
     /// When the channel is gone; then it returns by itself.
-    pub async fn release(self) -> Result<()> {
+    pub async fn release(mut self) -> Result<u64> {
+        self.cancel().await?;
         let options = BasicNackOptions {
             multiple: true,
             requeue: true,
         };
-        if self.holds_any {
+        if self.held > 0 {
             // 0: everything on the channel that is not acknowledged.
             let returning = self.channel.basic_nack(0, options);
             let doing = format!("return messages to queue '{}'", self.queue);
@@ -179,7 +184,22 @@ impl<'c> Hold<'c> {
         }
         // The answer to the goodbye is the proof that the return was done.
         let closing = self.channel.close(200, short("bye", "text")?);
-        self.connection.within("close a channel", closing).await
+        self.connection.within("close a channel", closing).await?;
+        Ok(self.held)
+    }
+}
+
+impl Hold<'_> {
+    async fn cancel(&mut self) -> Result<()> {
+        for consumer in self.consumers.drain(..) {
+            let cancel = self
+                .channel
+                .basic_cancel(consumer.tag(), BasicCancelOptions::default());
+            self.connection
+                .within("cancel the consumer", cancel)
+                .await?;
+        }
+        Ok(())
     }
 }
 

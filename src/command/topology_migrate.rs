@@ -23,7 +23,7 @@ use crate::cli::MigrateArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{self, migrate_json, migrate_text};
-use crate::plan::{MigrateNames, MigrateReport, Progress};
+use crate::plan::{MigrateNames, MigrateReport, Next, Progress, next};
 use crate::topology::{QueueName, Topology};
 
 use migration::{Migration, Options};
@@ -94,7 +94,14 @@ async fn on(
     let approved = options.approved;
     let mut migration = Migration::new(connection, names, topology, options, session).await?;
     migration.refuse_exclusive().await?;
-    let seen = migration.look().await?;
+    let mut seen = migration.look().await?;
+    if approved && !matches!(next(&seen), Next::Done | Next::NoQueue) {
+        migration.take_lock().await?;
+        if !seen.temporary.is_none() {
+            migration.let_the_dead_go().await?;
+            seen = migration.look().await?;
+        }
+    }
     migration.survey(&seen).await?;
     migration.plan(&seen);
     let result = if approved {

@@ -12,6 +12,7 @@ mod destroy;
 mod export;
 mod inspect;
 mod ledger;
+mod migrate;
 mod orders;
 mod plan;
 mod policies;

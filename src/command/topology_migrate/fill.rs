@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldValue;
 use crate::message::{Delivery, Fingerprint};
 use crate::plan::{Overlap, Seen, overlap};
-use crate::topology::QueueName;
+use crate::topology::{QueueName, QueueType};
 
 /// A source that gives nothing for so long, although it has messages, is not ours.
 const GIVES_NOTHING: Duration = Duration::from_secs(10);
@@ -32,6 +32,9 @@ const GIVES_NOTHING: Duration = Duration::from_secs(10);
 /// How long the queue is watched after it was opened: what was routed to the
 /// waiting queue before may still be on its way.
 const WATCH: Duration = Duration::from_millis(300);
+
+/// So many at most can have slipped in where all that waited had been taken.
+const FEW: usize = 32;
 
 /// How long nothing must come before what waited counts as complete.
 const LATE: Duration = Duration::from_millis(10);
@@ -72,6 +75,10 @@ impl Moment {
         }
     }
 }
+
+/// How long a message takes at most from its publisher's channel through a
+/// classic queue to us, once it was routed.
+const ON_ITS_WAY: Duration = Duration::from_millis(4);
 
 /// The last copies of a queue, oldest first.
 type Tail = VecDeque<Option<Fingerprint>>;
@@ -159,9 +166,10 @@ impl<'m> Migration<'m> {
         end: End<'_>,
     ) -> Result<u64> {
         let again = |taken: &Taken| taken.delivery.redelivered;
-        while batch.last().is_some_and(again) && batch.len() < WINDOW {
+        // Two windows at most were out.
+        while batch.last().is_some_and(again) && batch.len() < 2 * WINDOW {
             let more = intake
-                .take(WINDOW - batch.len(), Duration::from_millis(100))
+                .take(2 * WINDOW - batch.len(), Duration::from_millis(100))
                 .await?;
             if more.is_empty() {
                 break;
@@ -208,7 +216,7 @@ impl<'m> Migration<'m> {
             let Some(examined) = self.examine().await? else {
                 return Ok(None);
             };
-            examined.hold.release().await?;
+            self.give_back(examined.hold, queue).await?;
             return Ok(Some(examined.tail.into()));
         }
         let ready = self.ready(queue).await?.unwrap_or(0);
@@ -217,8 +225,20 @@ impl<'m> Migration<'m> {
             remember(&mut tail, &taken.delivery);
         })
         .await?;
-        hold.release().await?;
+        self.give_back(hold, queue).await?;
         Ok(Some(tail.into()))
+    }
+
+    /// Ends a hold, and waits until the queue counts what came back.
+    async fn give_back(&self, hold: Hold<'_>, queue: &QueueName) -> Result<()> {
+        let returned = hold.release().await?;
+        for _ in 0..200 {
+            if self.ready(queue).await?.unwrap_or(0) >= returned {
+                break;
+            }
+            pause(LATE).await;
+        }
+        Ok(())
     }
 
     /// Looks through the queue while nothing is published to it, holding all of
@@ -272,7 +292,7 @@ impl<'m> Migration<'m> {
             Some(examined) => {
                 let end = End::Known(examined.tail.iter().copied().collect());
                 if examined.direct.is_empty() {
-                    examined.hold.release().await?;
+                    self.give_back(examined.hold, &queue).await?;
                     (end, None)
                 } else {
                     (end, Some(examined))
@@ -298,7 +318,11 @@ impl<'m> Migration<'m> {
         copier: &mut Copier<'_>,
         others_came_first: bool,
     ) -> Result<()> {
-        let Examined { hold, tail, direct } = examined;
+        let Examined {
+            mut hold,
+            tail,
+            direct,
+        } = examined;
         let head: Vec<Option<Fingerprint>> = direct
             .iter()
             .map(|taken| Fingerprint::of(&taken.delivery))
@@ -326,7 +350,8 @@ impl<'m> Migration<'m> {
         for taken in &direct {
             hold.ack(taken.tag).await?;
         }
-        hold.release().await
+        let queue = self.names.queue.clone();
+        self.give_back(hold, &queue).await
     }
 
     /// Moves what waited, and tries to open the queue. Comes back without having
@@ -379,6 +404,7 @@ impl<'m> Migration<'m> {
         let mut moved = 0;
         let mut last_tag = None;
         let mut slipped_in: Vec<Taken> = Vec::new();
+        let mut caught_up = false;
         loop {
             let stop = self.stop_asked().and_then(|()| {
                 if Instant::now() < until {
@@ -397,6 +423,11 @@ impl<'m> Migration<'m> {
                 false => std::mem::take(&mut slipped_in),
             };
             if !batch.is_empty() && std::mem::take(&mut first) {
+                let again = batch.iter().any(|taken| taken.delivery.redelivered);
+                if again && self.kind == QueueType::Quorum {
+                    // One that was under way to the killed run comes before the others.
+                    self.report.out_of_order += 1;
+                }
                 self.skip_copied(intake, &mut batch, End::Of(&queue))
                     .await?;
             }
@@ -407,6 +438,10 @@ impl<'m> Migration<'m> {
             moved += batch.len() as u64;
             if copier.unsettled() >= WINDOW {
                 settle(intake, copier, &mut last_tag).await?;
+                continue;
+            }
+            if !caught_up {
+                caught_up = self.ready(&new).await?.unwrap_or(0) == 0;
             } else if moment.has_come(batch.len()) {
                 self.attempts += 1;
                 let late = self.open_behind(intake, copier, &mut last_tag).await?;
@@ -414,6 +449,12 @@ impl<'m> Migration<'m> {
                     return Ok(moved);
                 }
                 settle(intake, copier, &mut last_tag).await?;
+                if late.len() > FEW {
+                    let count = self.keep_all_late(intake, late).await?;
+                    tracing::info!(late = count, "much slipped in");
+                    self.ahead = count;
+                    return Ok(moved);
+                }
                 pause(LATE).await;
                 let held = self.ready(&queue).await?.unwrap_or(0);
                 let ahead = held.saturating_sub(base + moved);
@@ -454,7 +495,19 @@ impl<'m> Migration<'m> {
         while late.is_empty() && watching.elapsed() < WATCH {
             late = intake.take(WINDOW, LATE).await?;
         }
-        if !late.is_empty() {
+        // What was on its way comes within this, and nothing else can come.
+        let on_its_way = match self.kind {
+            QueueType::Quorum => LATE,
+            QueueType::Classic | QueueType::Stream | QueueType::Other(_) => ON_ITS_WAY,
+        };
+        while !late.is_empty() && late.len() <= FEW {
+            let more = intake.take(WINDOW, on_its_way).await?;
+            if more.is_empty() {
+                break;
+            }
+            late.extend(more);
+        }
+        if !late.is_empty() && late.len() <= FEW {
             // A run that is killed before they are kept must be known by something.
             let mark = self.names.late_binding();
             let marking = self.connection.bind(&mark);
@@ -463,6 +516,25 @@ impl<'m> Migration<'m> {
             closed?;
         }
         Ok(late)
+    }
+
+    /// The same for more than can be taken at once: nothing comes to the waiting
+    /// queue while this one is open, so it stays open until all of it is kept.
+    async fn keep_all_late(
+        &mut self,
+        intake: &mut Intake<'_>,
+        mut late: Vec<Taken>,
+    ) -> Result<u64> {
+        let mut copier = Copier::open(self.connection, &self.names.out, &self.user).await?;
+        let mut count = 0;
+        while !late.is_empty() {
+            count += self.copy(intake, &mut copier, &late).await?;
+            late = intake.take(WINDOW, LATE).await?;
+        }
+        self.report.user_ids_dropped += copier.user_ids_dropped();
+        self.connection.unbind(&self.names.entry_binding()).await?;
+        pause(LATE).await;
+        Ok(count)
     }
 
     /// Puts what slipped in into the old queue, which comes first from now on.
@@ -520,7 +592,7 @@ async fn settle(
 }
 
 fn remember(tail: &mut Tail, delivery: &Delivery) {
-    if tail.len() == 2 * WINDOW {
+    if tail.len() == 4 * WINDOW {
         tail.pop_front();
     }
     tail.push_back(Fingerprint::of(delivery));
