@@ -36,6 +36,9 @@ pub struct ObservedQueue {
     pub policy: FieldTable,
     /// Bytes of all bodies, if the broker counts them.
     pub message_bytes: Option<u64>,
+    /// Replicas of a quorum queue; 0 for the other types, and while the broker
+    /// does not tell.
+    pub members: usize,
     /// Whether it survives a restart.
     pub durable: bool,
     /// Whether it goes with its last consumer.
@@ -110,6 +113,7 @@ impl Management {
             arguments: table_from_json(&queue.arguments),
             policy: table_from_json(&queue.effective_policy_definition),
             message_bytes: queue.message_bytes,
+            members: queue.members.len(),
             durable: queue.durable,
             auto_delete: queue.auto_delete,
             exclusive: queue.exclusive,

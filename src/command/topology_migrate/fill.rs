@@ -264,7 +264,7 @@ impl<'m> Migration<'m> {
         })
         .await?;
         // This look counts too, once it is over.
-        self.deliveries = deliveries + i64::from(self.connection.facts().requeue_counts());
+        self.deliveries = deliveries + 1;
         Ok(Some(Examined { hold, tail, direct }))
     }
 
@@ -424,7 +424,7 @@ impl<'m> Migration<'m> {
             };
             if !batch.is_empty() && std::mem::take(&mut first) {
                 let again = batch.iter().any(|taken| taken.delivery.redelivered);
-                if again && self.kind == QueueType::Quorum {
+                if again && self.new_kind == QueueType::Quorum {
                     // One that was under way to the killed run comes before the others.
                     self.report.out_of_order += 1;
                 }
@@ -496,7 +496,7 @@ impl<'m> Migration<'m> {
             late = intake.take(WINDOW, LATE).await?;
         }
         // What was on its way comes within this, and nothing else can come.
-        let on_its_way = match self.kind {
+        let on_its_way = match self.new_kind {
             QueueType::Quorum => LATE,
             QueueType::Classic | QueueType::Stream | QueueType::Other(_) => ON_ITS_WAY,
         };

@@ -41,8 +41,10 @@ pub(super) struct Migration<'m> {
     pub(super) wanted: Queue,
     /// The same with the policies that will be in force for it.
     pub(super) effective: Queue,
-    /// The type of the temporary queues.
-    pub(super) kind: QueueType,
+    /// The type of the queue of what is published meanwhile.
+    pub(super) new_kind: QueueType,
+    /// The type of the queue of what the queue held.
+    pub(super) old_kind: QueueType,
     pub(super) options: Options,
     /// The bindings of the last look, with the broker's names for them.
     pub(super) bindings: Vec<NamedBinding>,
@@ -102,7 +104,8 @@ impl<'m> Migration<'m> {
             management,
             user: session.user()?.to_owned(),
             effective: wanted.clone(),
-            kind: wanted.kind.clone().unwrap_or(QueueType::Classic),
+            new_kind: QueueType::Classic,
+            old_kind: QueueType::Classic,
             report: MigrateReport {
                 queue: names.queue.clone(),
                 vhost: vhost.clone(),
@@ -165,7 +168,7 @@ impl<'m> Migration<'m> {
             Err(error) => return Err(error),
         };
         self.policies_unknown = policies.is_none();
-        self.settle_kind(seen, observed.as_ref()).await?;
+        self.settle_kinds(seen, observed.as_ref()).await?;
         self.effective = self.with_policies(policies.as_ref(), observed.as_ref());
         let mut found = Vec::new();
         if let Some(policies) = &policies {
@@ -248,18 +251,27 @@ impl<'m> Migration<'m> {
         }
     }
 
-    /// The temporary queues are as safe as the queue is now. A quorum queue for
-    /// one that was none would be safer and worse: when a consumer of it is
-    /// killed while messages come in, one of them is handed out before the
-    /// others (measured on 3.10.8, 4.0.5 and 4.3.6); a classic queue keeps its
-    /// order.
-    async fn settle_kind(&mut self, seen: &Seen, observed: Option<&ObservedQueue>) -> Result<()> {
+    /// The temporary queues are as safe as the queue is now, but for this: what
+    /// waits is in a classic queue unless the queue has replicas. When a consumer
+    /// of a quorum queue is killed while messages come in, one of them is handed
+    /// out before the others (measured on 3.10.8, 4.0.5 and 4.3.6), and it hands
+    /// out at the very moment at which it confirms, which leaves no gap to open
+    /// the queue in. A classic queue keeps its order and hands out first.
+    async fn settle_kinds(&mut self, seen: &Seen, observed: Option<&ObservedQueue>) -> Result<()> {
+        if let Some(observed) = observed {
+            self.old_kind = observed.kind.clone();
+            if observed.kind == QueueType::Quorum && observed.members > 1 {
+                self.new_kind = QueueType::Quorum;
+            }
+        }
+        let facts = self.connection.facts();
         if seen.temporary.new.is_some() {
-            let facts = self.connection.facts();
             let name = &self.names.new;
-            self.kind = self.management.queue(&self.vhost, name, facts).await?.kind;
-        } else if let Some(observed) = observed {
-            self.kind = observed.kind.clone();
+            self.new_kind = self.management.queue(&self.vhost, name, facts).await?.kind;
+        }
+        if seen.temporary.old.is_some() {
+            let name = &self.names.old;
+            self.old_kind = self.management.queue(&self.vhost, name, facts).await?.kind;
         }
         Ok(())
     }
@@ -280,7 +292,21 @@ impl<'m> Migration<'m> {
                 pause(Duration::from_millis(100)).await;
             }
         }
-        pause(Duration::from_millis(300)).await;
+        // A hold has no consumer any more: its messages are back when the counts stand.
+        let mut last = None;
+        let mut steady = 0;
+        while steady < 5 {
+            pause(Duration::from_millis(200)).await;
+            let counts = (
+                self.ready(&self.names.queue).await?,
+                self.ready(&self.names.old).await?,
+            );
+            steady = if last == Some(counts) { steady + 1 } else { 0 };
+            last = Some(counts);
+            if self.options.with_consumers {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -315,13 +341,16 @@ impl<'m> Migration<'m> {
 
     /// Policies that would remove messages from the temporary queues.
     fn harm(&self, there: &Topology) -> Vec<String> {
-        [&self.names.new, &self.names.old]
-            .into_iter()
-            .filter_map(|name| {
-                let settings = there.policy_settings(name, Some(&self.kind));
-                harmful(name.as_str(), &settings)
-            })
-            .collect()
+        [
+            (&self.names.new, &self.new_kind),
+            (&self.names.old, &self.old_kind),
+        ]
+        .into_iter()
+        .filter_map(|(name, kind)| {
+            let settings = there.policy_settings(name, Some(kind));
+            harmful(name.as_str(), &settings)
+        })
+        .collect()
     }
 
     /// Queues that are not empty and whose dead letters no binding can lead aside.
@@ -456,8 +485,7 @@ impl<'m> Migration<'m> {
 
     /// Whether every message of the queue can be taken and given back once more.
     ///
-    /// Up to 4.2 a quorum queue counts that against its delivery limit, and a
-    /// connection that ends by force counts on every version.
+    /// A quorum queue counts that against its delivery limit.
     pub(super) async fn may_hold(&self) -> Result<bool> {
         let status = self.connection.queue_status(&self.names.queue).await?;
         if status.is_none_or(|status| status.consumers > 0) {

@@ -56,13 +56,13 @@ impl Migration<'_> {
         if !there.out {
             self.declare_exchange(&self.names.out, None).await?;
         }
-        for (name, exists) in [
-            (self.names.new.clone(), there.new.is_some()),
-            (self.names.old.clone(), there.old.is_some()),
-        ] {
-            if !exists {
-                self.declare_temporary(&name).await?;
-            }
+        if there.new.is_none() {
+            self.declare_temporary(&self.names.new, &self.new_kind)
+                .await?;
+        }
+        if there.old.is_none() {
+            self.declare_temporary(&self.names.old, &self.old_kind)
+                .await?;
         }
         self.connection.bind(&self.names.aside_binding()).await?;
         self.connection.bind(&self.names.out_binding()).await?;
@@ -122,10 +122,10 @@ impl Migration<'_> {
 
     /// No TTL and no limits; but a message that expires by its own `expiration`
     /// while it waits must still become a dead letter where the queue makes one.
-    async fn declare_temporary(&self, name: &QueueName) -> Result<()> {
+    async fn declare_temporary(&self, name: &QueueName, kind: &QueueType) -> Result<()> {
         let queue = Queue {
-            kind: Some(self.kind.clone()),
-            delivery_limit: (self.kind == QueueType::Quorum).then_some(DeliveryLimit::Unlimited),
+            kind: Some(kind.clone()),
+            delivery_limit: (*kind == QueueType::Quorum).then_some(DeliveryLimit::Unlimited),
             dead_lettering: self.effective.dead_lettering.clone(),
             ..Queue::default()
         };
@@ -270,11 +270,11 @@ impl Migration<'_> {
                 .delete_unused_exchange(&self.names.entry)
                 .await?;
         }
-        for (queue, exchange) in [
-            (&self.names.new, &self.names.aside),
-            (&self.names.old, &self.names.out),
+        for (queue, kind, exchange) in [
+            (&self.names.new, &self.new_kind, &self.names.aside),
+            (&self.names.old, &self.old_kind, &self.names.out),
         ] {
-            if !self.delete_if_empty(queue).await? {
+            if !self.delete_if_empty(queue, kind).await? {
                 // The next look finds what came into it.
                 return Ok(());
             }
@@ -286,14 +286,14 @@ impl Migration<'_> {
             .await
     }
 
-    async fn delete_if_empty(&self, queue: &QueueName) -> Result<bool> {
+    async fn delete_if_empty(&self, queue: &QueueName, kind: &QueueType) -> Result<bool> {
         let Some(status) = self.connection.queue_status(queue).await? else {
             return Ok(true);
         };
         if status.ready > 0 {
             return Ok(false);
         }
-        let guard = match self.kind {
+        let guard = match kind {
             QueueType::Classic => QueueGuard::EmptyAndUnused,
             QueueType::Quorum | QueueType::Stream | QueueType::Other(_) => QueueGuard::None,
         };
