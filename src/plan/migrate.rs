@@ -67,6 +67,10 @@ pub struct SeenQueue {
 
 /// The temporary objects that exist; queues with their ready messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one object that exists or not, in any combination"
+)]
 pub struct Temporary {
     /// `Q.mq-migrate`.
     pub entry: bool,

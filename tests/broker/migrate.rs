@@ -82,7 +82,11 @@ async fn publish_some(url: &str, next: &AtomicU32, count: u32, pause: Duration, 
         let mut confirms = Vec::new();
         for _ in 0..block.min(left) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let exchange = if number % 2 == 0 { "front" } else { "t" };
+            let exchange = if number.is_multiple_of(2) {
+                "front"
+            } else {
+                "t"
+            };
             let sent = channel
                 .basic_publish(
                     exchange.into(),
@@ -361,7 +365,7 @@ fn killed_at_any_moment_it_goes_on_and_nothing_is_lost() {
             break;
         }
     }
-    let ran = migrate(&vhost, &file, &["--yes", "-o", "json"])
+    let ran = migrate(&vhost, &file, &["--yes", "-v", "-o", "json"])
         .run()
         .code(0);
     let report = ran.json();

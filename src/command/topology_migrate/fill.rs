@@ -418,10 +418,10 @@ impl<'m> Migration<'m> {
                 return Err(error);
             }
             let moment = Moment::of(self.attempts, can_mend);
-            let mut batch = match slipped_in.is_empty() {
-                true => intake.take(WINDOW, moment.quiet()).await?,
-                false => std::mem::take(&mut slipped_in),
-            };
+            let mut batch = std::mem::take(&mut slipped_in);
+            if batch.is_empty() {
+                batch = intake.take(WINDOW, moment.quiet()).await?;
+            }
             if !batch.is_empty() && std::mem::take(&mut first) {
                 let again = batch.iter().any(|taken| taken.delivery.redelivered);
                 if again && self.new_kind == QueueType::Quorum {

@@ -117,7 +117,7 @@ impl Migration<'_> {
             ..Exchange::durable(ExchangeType::Fanout)
         };
         let declared = self.connection.declare_exchange(name, &exchange).await?;
-        self.must_be_ours(&format!("exchange '{name}'"), declared)
+        Self::must_be_ours(&format!("exchange '{name}'"), declared)
     }
 
     /// No TTL and no limits; but a message that expires by its own `expiration`
@@ -130,10 +130,10 @@ impl Migration<'_> {
             ..Queue::default()
         };
         let declared = self.connection.declare_queue(name, &queue).await?;
-        self.must_be_ours(&format!("queue '{name}'"), declared)
+        Self::must_be_ours(&format!("queue '{name}'"), declared)
     }
 
-    fn must_be_ours(&self, what: &str, declared: Declared) -> Result<()> {
+    fn must_be_ours(what: &str, declared: Declared) -> Result<()> {
         match declared {
             Declared::AsAsked => Ok(()),
             Declared::Refused(said) => Err(Error::new(
