@@ -98,7 +98,7 @@ async fn on(
     if approved && !matches!(next(&seen), Next::Done | Next::NoQueue) {
         migration.take_lock().await?;
         if !seen.temporary.is_none() {
-            migration.let_the_dead_go().await?;
+            migration.let_the_dead_go(&seen).await?;
             seen = migration.look().await?;
         }
     }

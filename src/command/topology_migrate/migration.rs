@@ -279,7 +279,7 @@ impl<'m> Migration<'m> {
     /// What a killed run held is back once none of its consumers is left: a
     /// queue forgets a consumer and takes its messages back in one step. Until
     /// then counts would say that there is nothing to move.
-    pub(super) async fn let_the_dead_go(&self) -> Result<()> {
+    pub(super) async fn let_the_dead_go(&self, seen: &Seen) -> Result<()> {
         for name in [&self.names.queue, &self.names.new, &self.names.old] {
             for _ in 0..50 {
                 let status = self.connection.queue_status(name).await?;
@@ -292,18 +292,21 @@ impl<'m> Migration<'m> {
                 pause(Duration::from_millis(100)).await;
             }
         }
-        // A hold has no consumer any more: its messages are back when the counts stand.
+        // A hold has no consumer any more: its messages are back when the counts
+        // stand. While the queue is open its count never does, and nothing is held.
         let mut last = None;
         let mut steady = 0;
-        while steady < 5 {
+        for _ in 0..50 {
             pause(Duration::from_millis(200)).await;
-            let counts = (
-                self.ready(&self.names.queue).await?,
-                self.ready(&self.names.old).await?,
-            );
+            let held = if seen.entry_bound || self.options.with_consumers {
+                None
+            } else {
+                self.ready(&self.names.queue).await?
+            };
+            let counts = (held, self.ready(&self.names.old).await?);
             steady = if last == Some(counts) { steady + 1 } else { 0 };
             last = Some(counts);
-            if self.options.with_consumers {
+            if steady == 5 {
                 break;
             }
         }
