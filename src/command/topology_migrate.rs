@@ -13,6 +13,8 @@ mod fill;
 mod look;
 mod migration;
 mod move_out;
+mod open;
+mod survey;
 
 use std::time::Instant;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::fill::End;
-use super::migration::{Migration, harmful, pause};
+use super::migration::{Migration, pause};
+use super::survey::harmful;
 use crate::amqp::{Copier, Declared, Intake, QueueGuard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{MigrateStep, Seen};
@@ -297,7 +298,11 @@ impl Migration<'_> {
             QueueType::Classic => QueueGuard::EmptyAndUnused,
             QueueType::Quorum | QueueType::Stream | QueueType::Other(_) => QueueGuard::None,
         };
-        self.connection.delete_queue(queue, guard).await?;
-        Ok(true)
+        match self.connection.delete_queue(queue, guard).await {
+            Ok(_) => Ok(true),
+            // Something came into it this very moment.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
