@@ -73,16 +73,10 @@ impl<'c> Subscription<'c> {
     /// The next thing that happens. Safe to drop while waiting.
     pub async fn next(&mut self) -> Incoming {
         match self.consumer.next().await {
-            Some(Ok(delivery)) => Incoming::Delivery(
-                delivery.delivery_tag,
-                Box::new(Delivery {
-                    exchange: delivery.exchange.as_str().to_owned(),
-                    routing_key: delivery.routing_key.as_str().to_owned(),
-                    redelivered: delivery.redelivered,
-                    properties: from_properties(&delivery.properties),
-                    body: delivery.data,
-                }),
-            ),
+            Some(Ok(delivery)) => {
+                let tag = delivery.delivery_tag;
+                Incoming::Delivery(tag, Box::new(from_delivery(delivery)))
+            }
             Some(Err(error)) => {
                 Incoming::Failed(explain(&error, &format!("consume queue '{}'", self.queue)))
             }
@@ -141,5 +135,16 @@ impl<'c> Subscription<'c> {
                     .basic_cancel(self.consumer.tag(), BasicCancelOptions::default()),
             )
             .await
+    }
+}
+
+/// lapin's delivery as ours.
+pub(super) fn from_delivery(delivery: lapin::message::Delivery) -> Delivery {
+    Delivery {
+        exchange: delivery.exchange.as_str().to_owned(),
+        routing_key: delivery.routing_key.as_str().to_owned(),
+        redelivered: delivery.redelivered,
+        properties: from_properties(&delivery.properties),
+        body: delivery.data,
     }
 }

@@ -41,6 +41,11 @@ pub(super) fn is_not_found(error: &lapin::Error) -> bool {
     code(error) == Some(404)
 }
 
+/// Whether the object is exclusive to another connection.
+pub(super) fn is_locked(error: &lapin::Error) -> bool {
+    code(error) == Some(405)
+}
+
 /// The broker's text of a 406 refusal: what differs or is invalid.
 pub(super) fn precondition(error: &lapin::Error) -> Option<String> {
     match error.kind() {

@@ -1,9 +1,9 @@
 //! AMQP 0-9-1: the only module that knows the client library (lapin 4).
 //!
 //! What lapin does wrong is closed here and nowhere else:
-//! a confirm channel belongs to exactly one owner with one message outstanding
-//! (lapin hands confirms and returns of pipelined publishes to the wrong
-//! message); every wait has a limit (connecting to a silent peer, publishing and
+//! a confirm channel belongs to exactly one owner with one message outstanding,
+//! or with copies that count only all together (lapin hands confirms and returns
+//! of pipelined publishes to the wrong message); every wait has a limit (connecting to a silent peer, publishing and
 //! closing on a blocked connection never end by themselves); names are checked
 //! before lapin sees them (it panics over 255 bytes); and there is no automatic
 //! recovery, because it replays stale declarations.
@@ -11,14 +11,19 @@
 mod connect;
 mod consume;
 mod convert;
+mod copy;
 mod declare;
 mod delete;
 mod failure;
+mod intake;
+mod lock;
 mod publish;
 mod socket;
 
 pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};
+pub use copy::{Copier, WINDOW};
 pub use declare::{Declared, QueueStatus};
 pub use delete::QueueGuard;
+pub use intake::{Hold, Intake, Taken};
 pub use publish::{Publisher, Receipt};

@@ -20,6 +20,7 @@ pub enum TopologyCommand {
     Export(ExportArgs),
     Convert(ConvertArgs),
     Destroy(DestroyArgs),
+    Migrate(MigrateArgs),
 }
 
 /// Delete exactly what the files declare, if it is empty and unused.
@@ -254,4 +255,70 @@ pub struct ValidateArgs {
     /// Print all of it as one plain file: workers and super streams written out, variables replaced
     #[arg(long)]
     pub expand: bool,
+}
+
+/// Change what is immutable about a queue (its type, any argument) without losing a message.
+///
+/// The files declare the queue as it should become. Its bindings are led to a
+/// temporary exchange, so that publishers go on undisturbed; what is published
+/// meanwhile waits in a temporary queue. The messages are moved out, the queue is
+/// declared anew, the messages are moved back in their order, and at a moment
+/// when nothing waits the bindings get back to where they were. A run that was
+/// killed anywhere goes on when the same command is run again: everything is read
+/// off the broker.
+///
+/// Messages move as copies: body, headers, properties and routing key stay. The
+/// exchange that a consumer sees is the temporary one, an `expiration` starts
+/// anew, and the `user_id` of another user is dropped, because the broker lets
+/// nobody set it. Killed runs may leave copies twice; they are recognised by
+/// their `message_id`, and what could not be told is counted on standard error.
+///
+/// Whoever publishes straight to the queue through the default exchange must
+/// pause: no binding can lead those messages aside, and while the queue is
+/// deleted and declared again there is none for them (a mandatory publish is
+/// returned). Queues whose dead letters go that way must be empty.
+///
+/// Without --yes it only shows what it would do.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology migrate orders.queue topologies/orders.yaml --dry-run
+  mq topology migrate orders.queue topologies/orders.yaml --yes
+
+Exit codes:
+  0 the queue is as the files say, with all its messages
+  2 something stands against it, or --yes is missing: no message was moved
+  3 stopped half-way: run the same command again to go on
+  65 a file is wrong, or there is no such queue
+  66 a file is missing
+  69 broker or management API unavailable
+  75 publishers left no quiet moment, or no answer in time: run it again
+  77 login or permission refused")]
+pub struct MigrateArgs {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+
+    /// What it should become.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Show the steps and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+
+    /// Go on although the queue has consumers
+    ///
+    /// They compete for the messages while these are moved, and are cancelled
+    /// when the queue is deleted. What they get is not lost, but its order is
+    /// theirs to keep.
+    #[arg(long)]
+    pub with_consumers: bool,
+
+    /// How long to try for a moment at which nothing waits
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub switch_for: Duration,
 }

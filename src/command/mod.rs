@@ -15,6 +15,7 @@ mod topology_convert;
 mod topology_destroy;
 mod topology_export;
 mod topology_files;
+mod topology_migrate;
 mod topology_plan;
 mod topology_prune;
 mod topology_steps;
@@ -95,6 +96,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
+        }
+        Command::Topology(TopologyCommand::Migrate(args)) => {
+            block_on(topology_migrate::run(&args, session(cli.global)?))
         }
         Command::Topology(TopologyCommand::Export(args)) => {
             block_on(topology_export::run(&args, &session(cli.global)?))

@@ -34,6 +34,20 @@ pub struct ObservedQueue {
     pub consumers: Option<u64>,
     /// The arguments it was declared with.
     pub arguments: FieldTable,
+    /// The settings of all policies in force for it; empty also while the
+    /// broker has no statistics of a queue that was just declared.
+    pub policy: FieldTable,
+    /// Bytes of all bodies, if the broker counts them.
+    pub message_bytes: Option<u64>,
+    /// Replicas of a quorum queue; 0 for the other types, and while the broker
+    /// does not tell.
+    pub members: usize,
+    /// Whether it survives a restart.
+    pub durable: bool,
+    /// Whether it goes with its last consumer.
+    pub auto_delete: bool,
+    /// Whether it belongs to a connection.
+    pub exclusive: bool,
 }
 
 impl Management {
@@ -128,6 +142,12 @@ impl Management {
             unacknowledged: queue.messages_unacknowledged,
             consumers: queue.consumers,
             arguments: table_from_json(&queue.arguments),
+            policy: table_from_json(&queue.effective_policy_definition),
+            message_bytes: queue.message_bytes,
+            members: queue.members.len(),
+            durable: queue.durable,
+            auto_delete: queue.auto_delete,
+            exclusive: queue.exclusive,
         })
     }
 }
@@ -278,7 +298,7 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
     })
 }
 
-fn observed_binding(wire: WireBinding) -> Result<Binding> {
+pub(super) fn observed_binding(wire: WireBinding) -> Result<Binding> {
     let destination = match wire.destination_type.as_str() {
         "queue" => Destination::Queue(QueueName::new(wire.destination)?),
         "exchange" => Destination::Exchange(ExchangeName::new(wire.destination)?),

@@ -20,6 +20,9 @@ pub(super) struct WireQueue {
     /// The effective limit on 4.x: a number or `"unlimited"`.
     pub(super) delivery_limit: Option<Json>,
     pub(super) messages: Option<u64>,
+    /// The nodes that have a replica of a quorum queue.
+    pub(super) members: Vec<String>,
+    pub(super) message_bytes: Option<u64>,
     pub(super) messages_ready: Option<u64>,
     pub(super) messages_unacknowledged: Option<u64>,
     pub(super) consumers: Option<u64>,
@@ -50,6 +53,8 @@ pub(super) struct WireBinding {
     pub(super) destination: String,
     pub(super) destination_type: String,
     pub(super) routing_key: String,
+    /// Key and a hash of the typed arguments.
+    pub(super) properties_key: String,
     #[serde(deserialize_with = "object")]
     pub(super) arguments: Map<String, Json>,
 }

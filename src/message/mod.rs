@@ -3,11 +3,13 @@
 //! Nothing here is sent or received; `amqp` and `management` translate.
 
 mod death;
+mod fingerprint;
 mod json;
 mod parked;
 mod properties;
 
 pub use death::{Death, DeathHistory};
+pub use fingerprint::{Fingerprint, without_delivery_headers};
 pub use json::{body_to_json, properties_to_json};
 pub use parked::{ParkedHeaders, Parking, copied_attempts, first_route, park, retry_copy};
 pub use properties::{DeliveryMode, Properties};

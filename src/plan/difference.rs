@@ -81,7 +81,7 @@ const COMPARED: [&str; 27] = [
 /// whatever the vhost's default made of it; an absent `x-queue-type` on the
 /// broker means classic (3.10 stores none).
 #[must_use]
-pub(super) fn queue_differences(
+pub fn queue_differences(
     wanted: &Queue,
     arguments: &FieldTable,
     there: &Queue,

@@ -4,6 +4,7 @@ mod compute;
 mod conflict;
 mod destroy;
 mod difference;
+mod migrate;
 mod order;
 mod prune;
 mod report;
@@ -14,7 +15,12 @@ pub use conflict::Conflict;
 pub use destroy::{
     DestroyReport, Gone, Objection, QueueUse, Unseen, exchanges_last_first, objections,
 };
-pub use difference::Difference;
+pub use difference::{Difference, queue_differences};
+pub use migrate::{
+    Existing, Feeder, MigrateNames, MigrateReport, MigrateStep, Next, Overlap, Progress, Seen,
+    SeenQueue, StepLine, Temporary, harmful_settings, next, objections as migrate_objections,
+    overlap, spellings, steps_from, straight_feeders,
+};
 pub use order::{Object, Step, steps};
 pub use prune::{prunable, pruned_objects};
 pub use report::{ApplyReport, Done, Line, ReadBack};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
-    DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName, RoutingKey,
-    Topology,
+    DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName, QueueType,
+    RoutingKey, Topology,
 };
 
 impl Topology {
@@ -53,6 +53,22 @@ impl Topology {
             };
         }
         Some(queue)
+    }
+
+    /// What the policies of this topology set for a queue of that name and type.
+    #[must_use]
+    pub fn policy_settings(&self, name: &QueueName, kind: Option<&QueueType>) -> FieldTable {
+        let queue = Queue {
+            kind: kind.cloned(),
+            ..Queue::default()
+        };
+        let user = self.policy_of(PolicyKind::User, name, &queue);
+        let operator = self.policy_of(PolicyKind::Operator, name, &queue);
+        [user, operator]
+            .into_iter()
+            .flatten()
+            .flat_map(|policy| policy.definition.clone())
+            .collect()
     }
 
     /// The policy of one kind that is in force: the highest priority that matches.

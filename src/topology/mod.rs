@@ -30,7 +30,8 @@ pub use dead_lettering::{
 pub use exchange::{Exchange, ExchangeType};
 pub use max_age::MaxAge;
 pub use name::{
-    ExchangeName, MAX_NAME_BYTES, Name, PolicyName, QueueName, RoutingKey, UserName, VhostName,
+    ExchangeName, MAX_NAME_BYTES, Name, NameKind, PolicyName, QueueName, RoutingKey, UserName,
+    VhostName,
 };
 pub use pattern::Pattern;
 pub use policy::{ApplyTo, Policy, PolicyKind};

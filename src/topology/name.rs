@@ -149,6 +149,15 @@ impl QueueName {
 }
 
 impl RoutingKey {
+    /// The empty key, which a fanout exchange does not look at.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            text: String::new(),
+            kind: PhantomData,
+        }
+    }
+
     /// The key that the default exchange routes to `queue` by.
     #[must_use]
     pub fn of_queue(queue: &QueueName) -> Self {

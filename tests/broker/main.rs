@@ -16,6 +16,7 @@ mod in_use;
 mod inspect;
 mod ledger;
 mod many;
+mod migrate;
 mod orders;
 mod plan;
 mod policies;

@@ -34,6 +34,7 @@ fn help_of_topology() {
     check("topology_plan", &["topology", "plan", "--help"]);
     check("topology_apply", &["topology", "apply", "--help"]);
     check("topology_destroy", &["topology", "destroy", "--help"]);
+    check("topology_migrate", &["topology", "migrate", "--help"]);
     check("topology_export", &["topology", "export", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
 }
