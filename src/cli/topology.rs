@@ -152,6 +152,7 @@ impl Files {
   mq topology apply --wait 2m --vhost ci-1234 --create-vhost topologies/
   mq topology apply --prefix ci-1234. topologies/orders.yaml
   mq topology apply --prune --yes topologies/
+  mq topology apply --allow migrate orders.yaml
 
 Exit codes:
   0 the broker has it
@@ -202,6 +203,8 @@ pub struct ApplyArgs {
 pub enum Allow {
     /// Prune also queues in use, with the messages they hold.
     LoseMessages,
+    /// Change queues that cannot be changed in place, as `mq topology migrate` does.
+    Migrate,
 }
 
 /// Show what apply would do, object by object and argument by argument.

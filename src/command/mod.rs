@@ -11,6 +11,7 @@ mod retry_path;
 mod session;
 mod signals;
 mod topology_apply;
+mod topology_blocked;
 mod topology_convert;
 mod topology_destroy;
 mod topology_export;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::session::Session;
 use super::topology_prune::{self, Prune};
 use super::topology_steps::{APPLY, Broker, create, known_from, look, without_creating};
-use super::{topology_files, topology_plan, wait};
+use super::{topology_blocked, topology_files, topology_plan, wait};
 use crate::amqp::Frames;
 use crate::broker::BrokerFacts;
-use crate::cli::ApplyArgs;
+use crate::cli::{Allow, ApplyArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::management::Right;
@@ -42,25 +42,11 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     // Without the management API the broker's own comparison has to do.
     let cluster = connection.cluster().map(str::to_owned);
-    let planned = match make_plan(&topology, &session, &facts, cluster.as_deref(), args.prune).await
-    {
-        Ok(planned) => Some(planned),
-        Err(error) if topology.needs_management() || args.prune => {
-            connection.close().await;
-            return Err(error
-                .during("policies, vhosts, users and --prune go through the management API")
-                .into());
-        }
-        Err(error) if error.kind() == ErrorKind::Configuration => {
-            tracing::warn!(
-                error = error.message(),
-                "going on without the management API"
-            );
-            None
-        }
+    let planned = match gather(args, &topology, &session, &facts, cluster.as_deref()).await {
+        Ok(planned) => planned,
         Err(error) => {
-            tracing::info!(error = error.message(), "the broker cannot be read");
-            None
+            connection.close().await;
+            return Err(error.into());
         }
     };
     if let Some((plan, _)) = &planned {
@@ -77,6 +63,10 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         _ => None,
     };
     let plan = planned.map(|(plan, _)| plan);
+    let migrating = match &plan {
+        Some(plan) => topology_blocked::survey(args, &topology, plan, &session).await?,
+        None => Vec::new(),
+    };
     // The plan's steps carry what the file leaves open.
     let steps = match &plan {
         Some(plan) => plan
@@ -86,10 +76,15 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
             .collect(),
         None => steps(&topology),
     };
-    let existing = match &plan {
+    let mut existing = match &plan {
         Some(plan) => known_from(plan),
         None => look(&mut connection, &steps, &session).await?,
     };
+    for (step, done) in steps.iter().zip(&mut existing) {
+        if matches!(step, Step::Queue(name, _) if migrating.contains(name)) {
+            *done = Some(Done::Unchanged);
+        }
+    }
     let blocked = existing
         .iter()
         .any(|done| matches!(done, Some(Done::Conflict(_))));
@@ -108,6 +103,9 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         lines,
         read_back: ReadBack::NotNeeded,
     };
+    if let Some(plan) = &plan {
+        topology_blocked::run(&migrating, &topology, plan, &mut report, &session).await;
+    }
     if let Some((prune, management)) = prune {
         prune.run(&mut report, &connection, &management).await;
     }
@@ -118,6 +116,42 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
     }
     session.report(|| apply_text(&report), || apply_json(&report))?;
     verdict(&report).map_err(Into::into)
+}
+
+/// The plan and what is there, after killed migrations were brought to their
+/// end; `None` where the management API does not answer and is not needed.
+async fn gather(
+    args: &ApplyArgs,
+    topology: &Topology,
+    session: &Session,
+    facts: &BrokerFacts,
+    cluster: Option<&str>,
+) -> Result<Option<(Plan, Topology)>> {
+    let mut planned = make_plan(topology, session, facts, cluster, args.prune).await;
+    if let Ok((_, there)) = &planned
+        && topology_blocked::resume(args, topology, there, session).await?
+    {
+        planned = make_plan(topology, session, facts, cluster, args.prune).await;
+    }
+    let needs_management =
+        topology.needs_management() || args.prune || args.allow.contains(&Allow::Migrate);
+    match planned {
+        Ok(planned) => Ok(Some(planned)),
+        Err(error) if needs_management => Err(error.during(
+            "policies, vhosts, users, --prune and migrations go through the management API",
+        )),
+        Err(error) if error.kind() == ErrorKind::Configuration => {
+            tracing::warn!(
+                error = error.message(),
+                "going on without the management API"
+            );
+            Ok(None)
+        }
+        Err(error) => {
+            tracing::info!(error = error.message(), "the broker cannot be read");
+            Ok(None)
+        }
+    }
 }
 
 /// Asked before anything is changed, for a refusal half-way helps nobody.

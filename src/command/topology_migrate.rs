@@ -28,7 +28,9 @@ use crate::output::{self, migrate_json, migrate_text};
 use crate::plan::{MigrateNames, MigrateReport, Next, Progress, next};
 use crate::topology::{QueueName, Topology};
 
-use migration::{Migration, Options};
+pub(super) use migration::Options;
+
+use migration::Migration;
 
 pub(super) async fn run(args: &MigrateArgs, mut session: Session) -> anyhow::Result<Exit> {
     let topology = topology_files::load_named(&args.files)?;
@@ -117,7 +119,8 @@ async fn on(
 }
 
 /// What no exit code says and nobody may overlook.
-fn warn(report: &MigrateReport) {
+/// What the copies of a migration may have done to the queue.
+pub(super) fn warn(report: &MigrateReport) {
     if report.maybe_twice > 0 {
         output::talk(&format!(
             "mq: up to {} messages may be in the queue twice: an earlier run was killed between a copy and its acknowledgement, and without a message_id of their own they cannot be told apart",

@@ -47,6 +47,10 @@ impl Conflict {
                     );
                 }
                 ways.push(format!(
+                    "change the queue and keep its messages: mq topology migrate {} FILE, or apply with --allow migrate",
+                    name.shell_quoted()
+                ));
+                ways.push(format!(
                     "declare a new queue under another name, bind it, drain '{name}', then delete '{name}'"
                 ));
                 ways.push(format!(

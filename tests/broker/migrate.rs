@@ -487,12 +487,12 @@ fn what_is_wrong_in_the_file_is_told_before_the_queue_is_gone() {
     // The broker refuses it only when it is declared.
     migrate(
         &vhost,
-        &file("work: { type: quorum, max_priority: 3 }"),
+        &file("work: { type: quorum, expires: 0s }"),
         &["--yes"],
     )
     .run()
     .code(65)
-    .says(&["does not take the arguments", "x-max-priority"]);
+    .says(&["does not take the arguments", "x-expires"]);
     nothing_temporary_is_left(&vhost);
     vhost.delete_queue("work");
     migrate(&vhost, &file("work: { type: quorum }"), &["--yes"])
@@ -512,4 +512,72 @@ fn a_dry_run_shows_every_step_and_takes_none() {
     insta::assert_snapshot!("migrate_dry_run", shown.join("\n"));
     nothing_temporary_is_left(&vhost);
     assert_eq!(drain(&vhost), [0, 1, 2]);
+}
+
+#[test]
+fn apply_migrates_what_it_may_not_change_in_place() {
+    let vhost = Vhost::new();
+    vhost.apply(
+        "exchanges: { in: { type: topic } }
+queues:
+  work: { type: classic, bind: [ { exchange: in, key: 'a.#' } ] }
+  other: { type: classic }
+",
+    );
+    for n in 0..20 {
+        vhost.publish("work", &n.to_string());
+    }
+    let wanted = TextFile::new(
+        "t.yaml",
+        "version: 1
+exchanges: { in: { type: topic }, dlx: { type: fanout } }
+queues:
+  work: { type: quorum, dead_letter: { exchange: dlx }, bind: [ { exchange: in, key: 'a.#' }, { exchange: in, key: b } ] }
+  other: { type: classic }
+",
+    );
+    let path = wanted.path();
+    vhost
+        .mq(["topology", "apply", &path])
+        .run()
+        .code(2)
+        .shows(&["mq topology migrate work FILE"]);
+    vhost
+        .mq(["topology", "apply", "--allow", "migrate", &path])
+        .run()
+        .code(0)
+        .shows(&[
+            "changed    queue     work",
+            "created    exchange  dlx",
+            "read back: all",
+        ]);
+    vhost
+        .mq(["topology", "plan", "--check", &path])
+        .run()
+        .code(0);
+    vhost.wait_for_ready("work", 20);
+    nothing_temporary_is_left(&vhost);
+    vhost
+        .mq(["topology", "apply", "--allow", "migrate", &path])
+        .run()
+        .code(0)
+        .shows(&["nothing to change"]);
+}
+
+#[test]
+fn apply_does_not_take_a_killed_migration_for_a_missing_queue() {
+    let vhost = Vhost::new();
+    // As a run leaves it that was killed when the queue was just deleted.
+    vhost.apply("queues: { work.mq-migrate.old: { type: classic } }");
+    vhost.publish("work.mq-migrate.old", "kept");
+    let wanted = TextFile::new("t.yaml", "version: 1\nqueues: { work: { type: quorum } }\n");
+    vhost
+        .mq(["topology", "apply", &wanted.path()])
+        .run()
+        .code(2)
+        .says(&[
+            "a migration of queue 'work' was stopped half-way",
+            "--allow migrate",
+        ]);
+    assert_eq!(vhost.ready("work.mq-migrate.old"), 1);
 }
