@@ -3,6 +3,7 @@
 //!
 //! What one side cannot say of the other is told, never dropped in silence.
 
+mod choose;
 mod item;
 mod read;
 mod write;

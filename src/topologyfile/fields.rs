@@ -61,6 +61,9 @@ impl Reader {
                     && place.bytes.start <= to
                     && place.bytes.end >= from
                 {
+                    let line = source.text.get(..place.bytes.start).unwrap_or_default();
+                    let line = line.matches('\n').count() + 1;
+                    diagnostic.message = format!("{}:{line}: {}", source.name, diagnostic.message);
                     diagnostic.place.source = usize::MAX;
                 }
             }

@@ -157,6 +157,7 @@ impl<'s> Session<'s> {
                         self.machine.handle(Event::ConnectionLost);
                         return Ending::SecondSignal(signal);
                     }
+                    tracing::info!("draining: running handlers end, the rest goes back");
                     self.apply(Event::Stop(StopReason::Signal), handling).await
                 }
                 () = at(deadline) => {

@@ -220,9 +220,12 @@ fn a_signal_lets_running_handlers_end_and_leaves_the_rest() {
         "d=$(dirname $0); echo x >>$d/started
          while [ ! -e $d/go ]; do sleep 0.05; done; echo x >>$d/done",
     );
-    let worker = consume(&vhost, &["--prefetch", "2", "-o", "json"], &handler).spawn();
+    let flags = ["--prefetch", "2", "-o", "json", "-v"];
+    let mut worker = consume(&vhost, &flags, &handler).spawn();
     wait_until("two to run", || handler.lines("started").len() == 2);
     worker.signal(Signal::TERM);
+    // A handler that ends before the signal is seen makes room for a third.
+    worker.wait_for_stderr("draining");
     touch(&handler, "go");
     let summary = worker.wait().code(0).json();
     assert_eq!(summary["acked"], 2);
