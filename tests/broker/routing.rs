@@ -40,7 +40,9 @@ fn topology(number: usize) -> impl Strategy<Value = String> {
         Just("headers")
     ];
     let exchanges = proptest::collection::vec((kind, proptest::option::of(0_usize..5)), 5);
-    let word = "([ab*#]|)(\\.([ab*#]|)){0,3}";
+    // 4.3.6 refuses a binding key with more than two `#` (measured).
+    let word = "([ab*#]|)(\\.([ab*#]|)){0,3}"
+        .prop_filter("too many #", |key: &String| key.matches('#').count() <= 2);
     let arguments = (
         prop_oneof![
             Just(""),
