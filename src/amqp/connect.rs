@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use lapin::options::ConfirmSelectOptions;
 use lapin::types::ShortString;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{Channel, ConnectionProperties};
@@ -237,6 +238,15 @@ impl Connection {
         self.opened.fetch_add(1, Ordering::Relaxed);
         self.within("open a channel", self.inner.create_channel())
             .await
+    }
+
+    /// A channel of one's own on which every message that is published is confirmed.
+    pub(super) async fn confirm_channel(&self) -> Result<Channel> {
+        let channel = self.channel().await?;
+        let selecting = channel.confirm_select(ConfirmSelectOptions::default());
+        self.within("switch publisher confirms on", selecting)
+            .await?;
+        Ok(channel)
     }
 
     /// A channel for single requests; give it back with [`Self::give_back`].

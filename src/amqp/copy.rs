@@ -5,7 +5,7 @@
 //! every confirm of all that was sent is in and none carries a return does the
 //! whole of it count.
 
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueBindOptions};
+use lapin::options::{BasicPublishOptions, QueueBindOptions};
 use lapin::types::{FieldTable as LapinTable, ShortString};
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::time::timeout;
@@ -43,16 +43,9 @@ impl<'c> Copier<'c> {
         exchange: &ExchangeName,
         user: &str,
     ) -> Result<Self> {
-        let channel = connection.channel().await?;
-        connection
-            .within(
-                "switch publisher confirms on",
-                channel.confirm_select(ConfirmSelectOptions::default()),
-            )
-            .await?;
         Ok(Self {
             connection,
-            channel,
+            channel: connection.confirm_channel().await?,
             exchange: short(exchange.as_str(), "exchange name")?,
             name: exchange.as_str().to_owned(),
             user: user.to_owned(),

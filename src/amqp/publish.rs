@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation};
 use tokio::time::timeout;
 
@@ -42,16 +42,9 @@ impl<'c> Publisher<'c> {
     /// # Errors
     /// When the channel cannot be opened.
     pub async fn open(connection: &'c Connection, confirm_limit: Duration) -> Result<Self> {
-        let channel = connection.channel().await?;
-        connection
-            .within(
-                "switch publisher confirms on",
-                channel.confirm_select(ConfirmSelectOptions::default()),
-            )
-            .await?;
         Ok(Self {
             connection,
-            channel,
+            channel: connection.confirm_channel().await?,
             confirm_limit,
         })
     }

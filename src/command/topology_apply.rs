@@ -14,8 +14,7 @@ use crate::exit::Exit;
 use crate::management::Right;
 use crate::output::{apply_json, apply_text, plan_json, plan_text};
 use crate::plan::{
-    ApplyReport, Difference, Done, Object, Plan, Planned, ReadBack, Step, Verb, plan, prunable,
-    pruned_objects, steps,
+    ApplyReport, Difference, Done, Object, Plan, Planned, ReadBack, Step, Verb, steps,
 };
 use crate::topology::{PolicyKind, Topology};
 
@@ -156,38 +155,45 @@ async fn gather(
 
 /// Asked before anything is changed, for a refusal half-way helps nobody.
 async fn must_have_rights(plan: &Plan, session: &Session) -> Result<()> {
-    let mut asked = Vec::new();
-    for planned in plan.steps.iter().filter(|step| step.verb != Verb::Keep) {
+    let changing: Vec<&Planned> = plan
+        .steps
+        .iter()
+        .filter(|step| step.verb != Verb::Keep)
+        .collect();
+    for planned in &changing {
         if let (Step::User(name, _) | Step::Permissions(name, _), Verb::Change(differences)) =
             (&planned.step, &planned.verb)
             && session.works_as(name)?
         {
             return Err(own_user(planned, differences));
         }
-        let right = match &planned.step {
-            Step::Policy(PolicyKind::User, ..) => Right::Policies,
-            Step::Policy(PolicyKind::Operator, ..) => Right::OperatorPolicies,
-            Step::Vhost(_) => Right::Vhosts,
-            Step::User(..) | Step::Permissions(..) | Step::TopicPermission(..) => Right::Users,
-            Step::Exchange(..) | Step::Queue(..) | Step::Binding(_) => continue,
-        };
-        if !asked.contains(&right) {
-            session.management()?.must_have(right).await?;
-            asked.push(right);
+    }
+    let changed = changing.iter().map(|planned| planned.step.object());
+    let mut needed: Vec<Right> = Vec::new();
+    for right in changed
+        .chain(plan.prune.iter().cloned())
+        .filter_map(|object| right_to(&object))
+    {
+        if !needed.contains(&right) {
+            needed.push(right);
         }
     }
-    for object in &plan.prune {
-        let right = match object {
-            Object::Policy(PolicyKind::User, _) => Right::Policies,
-            Object::Policy(PolicyKind::Operator, _) => Right::OperatorPolicies,
-            _ => continue,
-        };
-        if !asked.contains(&right) {
-            session.management()?.must_have(right).await?;
-            asked.push(right);
-        }
+    for right in needed {
+        session.management()?.must_have(right).await?;
     }
     Ok(())
+}
+
+/// What it takes to set or delete an object; what goes over AMQP takes
+/// permissions that the broker itself checks.
+const fn right_to(object: &Object) -> Option<Right> {
+    match object {
+        Object::Policy(PolicyKind::User, _) => Some(Right::Policies),
+        Object::Policy(PolicyKind::Operator, _) => Some(Right::OperatorPolicies),
+        Object::Vhost => Some(Right::Vhosts),
+        Object::User(_) | Object::Permissions(_) | Object::TopicPermission(_) => Some(Right::Users),
+        Object::Exchange(_) | Object::Queue(_) | Object::Binding(_) => None,
+    }
 }
 
 /// Half-way through, mq could not go on as a user whose password or rights it
@@ -234,14 +240,8 @@ async fn make_plan(
     cluster: Option<&str>,
     prune: bool,
 ) -> Result<(Plan, Topology)> {
-    let vhost = session.vhost()?.clone();
     let management = session.management_of(cluster).await?;
-    let there = topology_plan::there(topology, &management, &vhost, facts, prune).await?;
-    let mut plan = plan(vhost, topology, &there, facts);
-    if prune {
-        plan.prune = pruned_objects(&prunable(topology, &there));
-    }
-    Ok((plan, there))
+    topology_plan::compare(topology, &management, session.vhost()?, facts, prune).await
 }
 
 /// A successful declaration is no proof: what the broker substituted or left

@@ -1,7 +1,6 @@
 //! `mq topology export`: the broker as a file.
 
 use super::session::Session;
-use crate::broker::BrokerFacts;
 use crate::cli::ExportArgs;
 use crate::error::{Error, ErrorKind};
 use crate::exit::Exit;
@@ -11,7 +10,7 @@ use crate::topologyfile::export;
 pub(super) async fn run(args: &ExportArgs, session: &Session) -> anyhow::Result<Exit> {
     let vhost = session.vhost()?;
     let management = session.management()?;
-    let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+    let facts = management.facts().await?;
     let mut topology = management.declared(vhost, &facts).await?;
     if args.users {
         topology.users = management.users().await?;

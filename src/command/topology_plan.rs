@@ -28,16 +28,11 @@ pub(super) async fn make(
 ) -> Result<(Plan, String)> {
     let management = session.management()?;
     let read = async {
-        let facts = BrokerFacts::new("RabbitMQ", management.version().await?);
+        let facts = management.facts().await?;
         if let Some(refusal) = refusal(topology, &facts) {
             return Ok(Err(refusal));
         }
-        let vhost = session.vhost()?.clone();
-        let there = there(topology, &management, &vhost, &facts, prune).await?;
-        let mut plan = plan(vhost, topology, &there, &facts);
-        if prune {
-            plan.prune = pruned_objects(&prunable(topology, &there));
-        }
+        let (plan, _) = compare(topology, &management, session.vhost()?, &facts, prune).await?;
         Ok(Ok((plan, facts)))
     };
     let read: Result<Result<(Plan, BrokerFacts)>> = read.await;
@@ -48,6 +43,22 @@ pub(super) async fn make(
         ))
     })??;
     Ok((plan, format!("{facts} at {}", management.endpoint())))
+}
+
+/// The plan, and what it was compared with.
+pub(super) async fn compare(
+    topology: &Topology,
+    management: &Management,
+    vhost: &VhostName,
+    facts: &BrokerFacts,
+    prune: bool,
+) -> Result<(Plan, Topology)> {
+    let there = there(topology, management, vhost, facts, prune).await?;
+    let mut plan = plan(vhost.clone(), topology, &there, facts);
+    if prune {
+        plan.prune = pruned_objects(&prunable(topology, &there));
+    }
+    Ok((plan, there))
 }
 
 /// What this version of the broker would refuse or silently leave out is
@@ -78,7 +89,7 @@ pub(super) fn refusal(topology: &Topology, facts: &BrokerFacts) -> Option<Error>
 /// What the broker has, as far as the file is about it: policies may be read by
 /// policymakers only, users by administrators, so they are left alone if the
 /// file has none and nothing is to be pruned.
-pub(super) async fn there(
+async fn there(
     wanted: &Topology,
     management: &Management,
     vhost: &VhostName,

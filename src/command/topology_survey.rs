@@ -221,14 +221,11 @@ pub(super) async fn left_in_vhost(
             .keys()
             .map(|(kind, name)| format!("{} '{name}'", kind.word())),
     );
-    let ours = [session.user()?, &management.endpoint().user];
-    let permissions = management.permissions(vhost).await?;
-    left.extend(
-        permissions
-            .keys()
-            .filter(|user| !ours.contains(&user.as_str()))
-            .map(|user| format!("permissions of user '{user}'")),
-    );
+    for user in management.permissions(vhost).await?.keys() {
+        if !session.works_as(user)? {
+            left.push(format!("permissions of user '{user}'"));
+        }
+    }
     match management.connections(vhost, connection_name).await? {
         (_, 0) => {}
         (_, connections) => left.push(format!("{connections} connections of others")),
@@ -252,30 +249,29 @@ async fn survey_users(
     }
     let management = required(management)?;
     let vhost = session.vhost()?;
-    let ours = [session.user()?, &management.endpoint().user].map(str::to_owned);
     let gone = |user: &UserName, is_there: bool| {
-        if ours.iter().any(|name| name == user.as_str()) {
+        Ok::<_, Error>(if session.works_as(user)? {
             Gone::Kept("it is the user we work as".to_owned())
         } else if is_there {
             Gone::Planned
         } else {
             Gone::NotThere
-        }
+        })
     };
     let topics = management.topic_permissions(vhost).await?;
     for key in topology.topic_permissions.keys() {
-        let gone = gone(&key.0, topics.contains_key(key));
+        let gone = gone(&key.0, topics.contains_key(key))?;
         lines.push((Object::TopicPermission(key.clone()), gone));
     }
     let permissions = management.permissions(vhost).await?;
     for user in topology.permissions.keys() {
-        let gone = gone(user, permissions.contains_key(user));
+        let gone = gone(user, permissions.contains_key(user))?;
         lines.push((Object::Permissions(user.clone()), gone));
     }
     let users = management.users().await?;
     let mut objections = Vec::new();
     for name in topology.users.keys() {
-        let gone = gone(name, users.contains_key(name));
+        let gone = gone(name, users.contains_key(name))?;
         if gone == Gone::Planned {
             let mut elsewhere = management.vhosts_of_user(name).await?;
             elsewhere.retain(|other| other != vhost.as_str());

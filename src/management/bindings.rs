@@ -1,19 +1,10 @@
 //! Deleting a binding by what the broker itself calls it.
 
-use serde::Deserialize;
-use serde_json::Value as Json;
-
 use crate::error::Result;
 use crate::management::Management;
+use crate::management::observe::observed_binding;
+use crate::management::wire::WireBinding;
 use crate::topology::{Binding, Destination, VhostName};
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireKey {
-    routing_key: String,
-    arguments: Json,
-    properties_key: String,
-}
 
 impl Management {
     /// Deletes a binding, whatever types its arguments have: AMQP would need
@@ -36,18 +27,12 @@ impl Management {
             kind,
             destination,
         ];
-        let found: Vec<WireKey> = self.get(&ends, &doing).await?;
-        let wanted = crate::field::table_to_json(&binding.arguments);
-        for key in found {
-            let arguments = match key.arguments {
-                Json::Object(arguments) => {
-                    crate::field::table_to_json(&crate::field::table_from_json(&arguments))
-                }
-                _ => Json::Object(serde_json::Map::new()),
-            };
-            if key.routing_key == binding.key.as_str() && arguments == wanted {
+        let found: Vec<WireBinding> = self.get(&ends, &doing).await?;
+        for wire in found {
+            let properties_key = wire.properties_key.clone();
+            if observed_binding(wire)?.identity() == binding.identity() {
                 let mut path = ends.to_vec();
-                path.push(&key.properties_key);
+                path.push(&properties_key);
                 self.delete(&path, &doing).await?;
             }
         }

@@ -11,20 +11,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Mq, TextFile};
 use crate::vhost::{Vhost, block_on};
-
-fn topology(vhost: &Vhost, text: &str, args: &[&str]) -> Mq {
-    let file = TextFile::new("t.yaml", text);
-    let path = file.path();
-    let mut all = vec!["topology"];
-    all.extend(args);
-    all.push(&path);
-    let mq = vhost.mq(all);
-    // The file must outlive the run.
-    std::mem::forget(file);
-    mq
-}
 
 const PRUNE: [&str; 3] = ["apply", "--prune", "--yes"];
 
@@ -41,18 +28,21 @@ fn is_there(vhost: &Vhost, kind: &str, name: &str) -> bool {
 fn a_stream_is_never_taken_for_empty() {
     let vhost = Vhost::new();
     let file = "version: 1\nowns: ['^o']\nqueues: { o.s: { type: stream } }\n";
-    topology(&vhost, file, &["apply"]).run().code(0);
+    vhost.topology(file, &["apply"]).run().code(0);
     vhost.publish("o.s", "x");
-    topology(&vhost, file, &["destroy", "--yes"])
+    vhost
+        .topology(file, &["destroy", "--yes"])
         .run()
         .code(2)
         .says(&["queue 'o.s': it is a stream"]);
-    topology(&vhost, "version: 1\nowns: ['^o']\n", &PRUNE)
+    vhost
+        .topology("version: 1\nowns: ['^o']\n", &PRUNE)
         .run()
         .code(2)
         .says(&["queue 'o.s': it"]);
     assert!(is_there(&vhost, "queues", "o.s"));
-    topology(&vhost, file, &["destroy", "--yes", "--force"])
+    vhost
+        .topology(file, &["destroy", "--yes", "--force"])
         .run()
         .code(0);
 }
@@ -68,7 +58,7 @@ fn a_message_that_somebody_holds_counts_at_once() {
 fn held_message(vhost: &Vhost, kind: &str) {
     let file = &format!("version: 1\nowns: ['^o']\nqueues: {{ o.{kind}: {{ type: {kind} }} }}\n");
     let queue = &format!("o.{kind}");
-    topology(vhost, file, &["apply"]).run().code(0);
+    vhost.topology(file, &["apply"]).run().code(0);
     vhost.publish(queue, "x");
     let (refused, pruned) = block_on(async {
         let connection = lapin::Connection::connect(&vhost.url(), ConnectionProperties::default())
@@ -82,8 +72,8 @@ fn held_message(vhost: &Vhost, kind: &str) {
         assert!(held.is_some());
         let ran = tokio::task::block_in_place(|| {
             (
-                topology(vhost, file, &["destroy", "--yes"]).run(),
-                topology(vhost, "version: 1\nowns: ['^o']\n", &PRUNE).run(),
+                vhost.topology(file, &["destroy", "--yes"]).run(),
+                vhost.topology("version: 1\nowns: ['^o']\n", &PRUNE).run(),
             )
         });
         connection.close(200, "bye".into()).await.expect("client");
@@ -106,7 +96,8 @@ fn nothing_is_done_to_a_neighbours_broker() {
         &["destroy", "--yes", "--force", "--delete-vhost"],
         &["apply", "--create-vhost", "--vhost", "of nobody"],
     ] {
-        topology(&vhost, file, args)
+        vhost
+            .topology(file, args)
             .env("MQ_MANAGEMENT_URL", &neighbour)
             .run()
             .code(78)
@@ -123,7 +114,7 @@ owns: ['^o']
 elsewhere: { exchanges: [ o.theirs ] }
 queues: { o.q: { type: classic, dead_letter: { exchange: o.theirs, key: x } } }
 ";
-    topology(&vhost, file, &PRUNE).run().code(0);
+    vhost.topology(file, &PRUNE).run().code(0);
     assert!(is_there(&vhost, "exchanges", "o.theirs"));
 }
 
@@ -138,7 +129,8 @@ queues: { theirs: { dead_letter: { exchange: o.dlx } } }
     for flags in [&[][..], &["--allow", "lose-messages"]] {
         let mut args = PRUNE.to_vec();
         args.extend(flags);
-        topology(&vhost, "version: 1\nowns: ['^o']\n", &args)
+        vhost
+            .topology("version: 1\nowns: ['^o']\n", &args)
             .run()
             .code(2)
             .says(&[
@@ -157,7 +149,8 @@ fn losing_messages_is_no_word_on_what_exchanges_feed() {
     );
     let mut args = PRUNE.to_vec();
     args.extend(["--allow", "lose-messages"]);
-    topology(&vhost, "version: 1\nowns: ['^o']\n", &args)
+    vhost
+        .topology("version: 1\nowns: ['^o']\n", &args)
         .run()
         .code(2)
         .says(&["exchange 'o.x': it feeds what the file does not declare: queue 'theirs'"]);
@@ -171,7 +164,7 @@ owns: ['^o']
 exchanges: { o.x: { type: headers } }
 queues: { o.q: { type: classic } }
 ";
-    topology(&vhost, file, &["apply"]).run().code(0);
+    vhost.topology(file, &["apply"]).run().code(0);
     block_on(async {
         let connection = lapin::Connection::connect(&vhost.url(), ConnectionProperties::default())
             .await
@@ -200,11 +193,13 @@ queues: { o.q: { type: classic } }
         }
         connection.close(200, "bye".into()).await.unwrap();
     });
-    topology(&vhost, file, &PRUNE)
+    vhost
+        .topology(file, &PRUNE)
         .run()
         .code(0)
         .shows(&["deleted"]);
-    topology(&vhost, file, &["plan", "--check", "--prune"])
+    vhost
+        .topology(file, &["plan", "--check", "--prune"])
         .run()
         .code(0);
 }
@@ -214,22 +209,20 @@ fn a_vhost_with_anything_of_others_in_it_stays() {
     let keeper = Vhost::new();
     let name = format!("{} shared", keeper.name);
     let file = "version: 1\nqueues: { q: { type: classic } }\n";
-    topology(
-        &keeper,
-        file,
-        &["apply", "--create-vhost", "--vhost", &name],
-    )
-    .run()
-    .code(0);
+    keeper
+        .topology(file, &["apply", "--create-vhost", "--vhost", &name])
+        .run()
+        .code(0);
     let policy = json!({"pattern": "^x", "definition": {"max-length": 5}});
     keeper.api(Method::PUT, &["policies", &name, "theirs"], &policy);
     let destroy = ["destroy", "--yes", "--delete-vhost", "--vhost", &name];
-    topology(&keeper, file, &destroy)
+    keeper
+        .topology(file, &destroy)
         .run()
         .code(3)
         .says(&["it still holds policy 'theirs'"]);
     keeper.api(Method::DELETE, &["policies", &name, "theirs"], &json!({}));
-    topology(&keeper, file, &destroy).run().code(0);
+    keeper.topology(file, &destroy).run().code(0);
 }
 
 #[test]
@@ -241,7 +234,8 @@ fn mq_does_not_change_the_user_it_works_as() {
         .replace("guest:guest", &format!("{user}:pw"));
     let file =
         format!("version: 1\nexchanges: {{ e: {{ type: fanout }} }}\nusers: {{ {user}: {{}} }}\n");
-    topology(&vhost, &file, &["apply"])
+    vhost
+        .topology(&file, &["apply"])
         .env("MQ_MANAGEMENT_URL", management)
         .run()
         .code(2)
@@ -255,6 +249,6 @@ fn patterns_that_only_the_broker_can_read_do_not_stop_the_others() {
     let policy = json!({"pattern": "\\Qa.b\\E", "priority": 1.5, "definition": {"max-length": 5}});
     vhost.api(Method::PUT, &["policies", &vhost.name, "odd"], &policy);
     let file = "version: 1\npolicies: { p: { pattern: ^x, definition: { max-length: 5 } } }\n";
-    topology(&vhost, file, &["apply"]).run().code(0);
-    topology(&vhost, file, &["plan", "--check"]).run().code(0);
+    vhost.topology(file, &["apply"]).run().code(0);
+    vhost.topology(file, &["plan", "--check"]).run().code(0);
 }

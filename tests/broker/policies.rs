@@ -19,14 +19,8 @@ operator_policies:
 ";
 
 fn run(vhost: &Vhost, verb: &str, text: &str, flags: &[&str]) -> Mq {
-    let file = TextFile::new("t.yaml", text);
-    let path = file.path();
-    let mut args = vec!["topology", verb, &path];
-    args.extend(flags);
-    let mq = vhost.mq(args);
-    // The file must outlive the run.
-    std::mem::forget(file);
-    mq
+    let args: Vec<&str> = [verb].iter().chain(flags).copied().collect();
+    vhost.topology(text, &args)
 }
 
 fn policy(vhost: &Vhost, name: &str) -> serde_json::Value {

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use crate::support::{Mq, TextFile};
 use crate::vhost::Vhost;
 
 const BEFORE: &str = "version: 1
@@ -21,18 +20,6 @@ exchanges: { o.in: { type: topic } }
 queues: { o.work: { type: quorum, bind: [ { exchange: o.in, key: new } ] } }
 ";
 
-fn topology(vhost: &Vhost, text: &str, args: &[&str]) -> Mq {
-    let file = TextFile::new("t.yaml", text);
-    let path = file.path();
-    let mut all = vec!["topology"];
-    all.extend(args);
-    all.push(&path);
-    let mq = vhost.mq(all);
-    // The file must outlive the run.
-    std::mem::forget(file);
-    mq
-}
-
 fn queues(vhost: &Vhost) -> Vec<String> {
     let queues = vhost.get(&["queues", &vhost.name]);
     let names = queues.as_array().into_iter().flatten();
@@ -44,13 +31,15 @@ fn queues(vhost: &Vhost) -> Vec<String> {
 #[test]
 fn what_the_files_do_not_declare_any_more_goes() {
     let vhost = Vhost::new();
-    topology(&vhost, BEFORE, &["apply"]).run().code(0);
+    vhost.topology(BEFORE, &["apply"]).run().code(0);
     vhost.apply("queues: { theirs: { bind: [ { exchange: amq.topic, key: x } ] } }");
-    topology(&vhost, AFTER, &["plan"])
+    vhost
+        .topology(AFTER, &["plan"])
         .run()
         .code(0)
         .shows(&["nothing to change"]);
-    topology(&vhost, AFTER, &["plan", "--check", "--prune"])
+    vhost
+        .topology(AFTER, &["plan", "--check", "--prune"])
         .run()
         .code(1)
         .shows(&[
@@ -61,18 +50,21 @@ fn what_the_files_do_not_declare_any_more_goes() {
             "delete  policy    o.p",
             "5 to delete",
         ]);
-    topology(&vhost, AFTER, &["apply", "--prune"])
+    vhost
+        .topology(AFTER, &["apply", "--prune"])
         .run()
         .code(2)
         .says(&["--yes"])
         .shows(&["delete  queue     o.old "]);
     assert_eq!(queues(&vhost).len(), 4);
-    topology(&vhost, AFTER, &["apply", "--prune", "--yes"])
+    vhost
+        .topology(AFTER, &["apply", "--prune", "--yes"])
         .run()
         .code(0)
         .shows(&["deleted    queue     o.old", "5 deleted", "read back"]);
     assert_eq!(queues(&vhost), ["\"o.work\"", "\"theirs\""]);
-    topology(&vhost, AFTER, &["plan", "--check", "--prune"])
+    vhost
+        .topology(AFTER, &["plan", "--check", "--prune"])
         .run()
         .code(0);
 }
@@ -80,35 +72,36 @@ fn what_the_files_do_not_declare_any_more_goes() {
 #[test]
 fn a_queue_that_holds_messages_stops_it_before_anything_is_done() {
     let vhost = Vhost::new();
-    topology(&vhost, BEFORE, &["apply"]).run().code(0);
+    vhost.topology(BEFORE, &["apply"]).run().code(0);
     vhost.publish("o.old", "x");
     let more = AFTER.replace(
         "o.in: { type: topic }",
         "o.in: { type: topic }, o.new: { type: fanout }",
     );
-    topology(&vhost, &more, &["apply", "--prune", "--yes"])
+    vhost
+        .topology(&more, &["apply", "--prune", "--yes"])
         .run()
         .code(2)
         .says(&["queue 'o.old': it holds 1 messages", "lose-messages"]);
     assert_eq!(queues(&vhost).len(), 3);
     let exchanges = vhost.get(&["exchanges", &vhost.name]).to_string();
     assert!(!exchanges.contains("o.new"), "{exchanges}");
-    let report = topology(
-        &vhost,
-        &more,
-        &[
-            "apply",
-            "--prune",
-            "--yes",
-            "--allow",
-            "lose-messages",
-            "-o",
-            "json",
-        ],
-    )
-    .run()
-    .code(0)
-    .json();
+    let report = vhost
+        .topology(
+            &more,
+            &[
+                "apply",
+                "--prune",
+                "--yes",
+                "--allow",
+                "lose-messages",
+                "-o",
+                "json",
+            ],
+        )
+        .run()
+        .code(0)
+        .json();
     assert_eq!(report["changed"], json!(true));
     assert_eq!(queues(&vhost), ["\"o.work\""]);
 }
@@ -116,7 +109,8 @@ fn a_queue_that_holds_messages_stops_it_before_anything_is_done() {
 #[test]
 fn without_a_word_on_what_is_owned_there_is_nothing_to_prune() {
     let vhost = Vhost::new();
-    topology(&vhost, "version: 1\n", &["apply", "--prune", "--yes"])
+    vhost
+        .topology("version: 1\n", &["apply", "--prune", "--yes"])
         .run()
         .code(64)
         .says(&["owns"]);

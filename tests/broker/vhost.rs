@@ -153,6 +153,12 @@ impl Vhost {
         name
     }
 
+    /// `mq topology` with a file written here, given on standard input.
+    pub(crate) fn topology(&self, text: &str, args: &[&str]) -> Mq {
+        let words = ["topology"].iter().chain(args).chain(&["-"]);
+        self.mq(words).stdin(text)
+    }
+
     /// Applies a topology written here.
     pub(crate) fn apply(&self, yaml: &str) {
         let file = TextFile::new("t.yaml", &format!("version: 1\n{yaml}"));
