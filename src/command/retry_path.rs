@@ -6,6 +6,7 @@ use super::session::Session;
 use crate::amqp::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::retry::{RetryPath, RetryPolicy, path};
+use crate::routing::Router;
 use crate::topology::{DeadLetterKey, QueueName, Topology};
 
 /// Where failures go.
@@ -27,7 +28,7 @@ pub(super) async fn retry_path(
     policy: &RetryPolicy,
 ) -> Result<Found> {
     let found = |topology: &Topology| {
-        path(topology, queue, policy).map_err(|problem| {
+        path(&Router::new(topology), queue, policy).map_err(|problem| {
             Error::new(
                 ErrorKind::Blocked,
                 format!("refusing to work queue '{queue}': {problem}"),

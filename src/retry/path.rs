@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::field::FieldTable;
 use crate::retry::{OtherDeath, PathProblem, RetryPolicy, Strategy};
-use crate::routing::route;
+use crate::routing::Router;
 use crate::topology::{
     DeadLetterKey, DeliveryLimit, Destination, ExchangeName, Overflow, Queue, QueueName, QueueType,
-    RoutingKey, Topology,
+    RoutingKey,
 };
 
 /// Exchange and key that lead to the dead-letter queue and nowhere else.
@@ -75,11 +74,12 @@ impl RetryPath {
 /// A [`PathProblem`] for every topology in which a failed message would be
 /// lost, multiplied or looped.
 pub fn path(
-    topology: &Topology,
+    router: &Router<'_>,
     queue: &QueueName,
     policy: &RetryPolicy,
 ) -> Result<RetryPath, PathProblem> {
-    let work = &topology
+    let work = &router
+        .topology()
         .effective_queue(queue)
         .ok_or_else(|| PathProblem::NoQueue(queue.clone()))?;
     let dead_lettering = work
@@ -88,18 +88,18 @@ pub fn path(
         .ok_or_else(|| PathProblem::NoDeadLetterExchange(queue.clone()))?;
     let exchange = &dead_lettering.exchange;
     let key = &dead_lettering.key;
-    if topology.exchange(exchange).is_none() {
+    if router.topology().exchange(exchange).is_none() {
         return Err(PathProblem::NoExchange(exchange.clone()));
     }
-    let targets = dead_letter_targets(topology, queue, work, exchange)?;
+    let targets = dead_letter_targets(router, queue, work, exchange)?;
     if targets.contains(queue) {
         return Err(PathProblem::Loop(queue.clone()));
     }
     let (wait, rest): (BTreeSet<_>, BTreeSet<_>) = targets
         .into_iter()
-        .partition(|target| wait_before(topology, target, queue).is_some());
+        .partition(|target| wait_before(router, target, queue).is_some());
     if wait.is_empty() {
-        let (strategy, wait_queues) = straight::strategy(topology, queue, work, policy)?;
+        let (strategy, wait_queues) = straight::strategy(router, queue, work, policy)?;
         return Ok(RetryPath {
             strategy,
             exchange: exchange.clone(),
@@ -118,19 +118,19 @@ pub fn path(
     }
     let mut on_the_way = BTreeSet::new();
     for target in &wait {
-        wait_from(topology, target, queue, &mut on_the_way);
+        wait_from(router, target, queue, &mut on_the_way);
     }
-    let expires = |name: &QueueName| topology.effective_queue(name)?.expires;
+    let expires = |name: &QueueName| router.topology().effective_queue(name)?.expires;
     if let Some(queue) = on_the_way
         .into_iter()
         .find(|queue| expires(queue).is_some())
     {
         return Err(PathProblem::WaitQueueExpires(queue));
     }
-    let park = park_address(topology, queue, exchange, policy.dead_letter_queue.as_ref())?;
+    let park = park_address(router, queue, exchange, policy.dead_letter_queue.as_ref())?;
     let longest_wait = wait
         .iter()
-        .filter_map(|target| wait_before(topology, target, queue))
+        .filter_map(|target| wait_before(router, target, queue))
         .max()
         .unwrap_or_default();
     if let (Some(Strategy::Dlx), [delay]) = (policy.strategy, policy.delays.as_slice())
@@ -176,14 +176,14 @@ fn other_death(work: &Queue) -> Option<OtherDeath> {
 
 /// The queues a dead letter of `queue` reaches, whichever key it came with.
 fn dead_letter_targets(
-    topology: &Topology,
+    router: &Router<'_>,
     name: &QueueName,
     queue: &Queue,
     exchange: &ExchangeName,
 ) -> Result<BTreeSet<QueueName>, PathProblem> {
     let mut targets: Option<BTreeSet<QueueName>> = None;
-    for key in dead_letter_keys(topology, name, queue) {
-        let reached = route(topology, exchange, &key, &FieldTable::new());
+    for key in dead_letter_keys(router, name, queue) {
+        let reached = router.queues(exchange, &key);
         if reached.is_empty() {
             return Err(PathProblem::Unrouted(exchange.clone(), key));
         }
@@ -198,17 +198,16 @@ fn dead_letter_targets(
 
 /// The keys dead letters can have. Kept keys are those of the queue's own
 /// bindings, each wildcard standing for one word.
-fn dead_letter_keys(topology: &Topology, name: &QueueName, queue: &Queue) -> Vec<RoutingKey> {
+fn dead_letter_keys(router: &Router<'_>, name: &QueueName, queue: &Queue) -> Vec<RoutingKey> {
     if let Some(dead_lettering) = &queue.dead_lettering
         && let DeadLetterKey::Replaced(key) = &dead_lettering.key
     {
         return vec![key.clone()];
     }
     let own = Destination::Queue(name.clone());
-    let mut keys: Vec<RoutingKey> = topology
-        .bindings
+    let mut keys: Vec<RoutingKey> = router
+        .bindings_to(&own)
         .iter()
-        .filter(|binding| binding.destination == own)
         .map(|binding| binding.key.clone())
         .collect();
     if keys.is_empty() {
@@ -219,52 +218,59 @@ fn dead_letter_keys(topology: &Topology, name: &QueueName, queue: &Queue) -> Vec
 
 /// How long a message in `from` waits until expiry brings it to `work`;
 /// `None` if it never comes there that way.
-fn wait_before(topology: &Topology, from: &QueueName, work: &QueueName) -> Option<Duration> {
+fn wait_before(router: &Router<'_>, from: &QueueName, work: &QueueName) -> Option<Duration> {
     let mut seen = BTreeSet::new();
-    wait_from(topology, from, work, &mut seen)
+    wait_from(router, from, work, &mut seen)
 }
 
 fn wait_from(
-    topology: &Topology,
+    router: &Router<'_>,
     from: &QueueName,
     work: &QueueName,
     seen: &mut BTreeSet<QueueName>,
 ) -> Option<Duration> {
-    if !seen.insert(from.clone()) {
-        return None;
+    let mut longest = None;
+    // No recursion: chains of wait queues may be thousands long.
+    let mut waiting = vec![(from.clone(), Duration::ZERO)];
+    while let Some((name, before)) = waiting.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let Some(queue) = router.topology().effective_queue(&name) else {
+            continue;
+        };
+        let (Some(ttl), Some(dead_lettering)) = (queue.message_ttl, &queue.dead_lettering) else {
+            continue;
+        };
+        let waited = before + ttl;
+        let next: BTreeSet<QueueName> = dead_letter_keys(router, &name, &queue)
+            .iter()
+            .flat_map(|key| router.queues(&dead_lettering.exchange, key))
+            .collect();
+        if next.contains(work) {
+            longest = longest.max(Some(waited));
+        } else {
+            waiting.extend(next.into_iter().map(|name| (name, waited)));
+        }
     }
-    let queue = &topology.effective_queue(from)?;
-    let ttl = queue.message_ttl?;
-    let exchange = &queue.dead_lettering.as_ref()?.exchange;
-    let next: BTreeSet<QueueName> = dead_letter_keys(topology, from, queue)
-        .iter()
-        .flat_map(|key| route(topology, exchange, key, &FieldTable::new()))
-        .collect();
-    if next.contains(work) {
-        return Some(ttl);
-    }
-    next.iter()
-        .filter_map(|queue| wait_from(topology, queue, work, seen))
-        .max()
-        .map(|further| ttl + further)
+    longest
 }
 
 /// The resting place for exhausted messages behind a wait queue, and the way there.
 fn park_address(
-    topology: &Topology,
+    router: &Router<'_>,
     work: &QueueName,
     exchange: &ExchangeName,
     wanted: Option<&QueueName>,
 ) -> Result<(QueueName, DeadLetterAddress), PathProblem> {
-    let mut resting: BTreeSet<QueueName> = topology
-        .bindings
+    let mut resting: BTreeSet<QueueName> = router
+        .bindings_from(exchange)
         .iter()
-        .filter(|binding| binding.source == *exchange)
         .filter_map(|binding| match &binding.destination {
             Destination::Queue(queue) => Some(queue.clone()),
             Destination::Exchange(_) => None,
         })
-        .filter(|queue| queue != work && wait_before(topology, queue, work).is_none())
+        .filter(|queue| queue != work && wait_before(router, queue, work).is_none())
         .collect();
     if let Some(wanted) = wanted {
         resting.retain(|queue| queue == wanted);
@@ -284,14 +290,12 @@ fn park_address(
         }
     };
     let only = BTreeSet::from([queue.clone()]);
-    let key = topology
-        .bindings
+    let key = router
+        .bindings_to(&Destination::Queue(queue.clone()))
         .iter()
-        .filter(|binding| {
-            binding.source == *exchange && binding.destination == Destination::Queue(queue.clone())
-        })
+        .filter(|binding| binding.source == *exchange)
         .map(|binding| &binding.key)
-        .find(|key| route(topology, exchange, key, &FieldTable::new()) == only)
+        .find(|key| router.queues(exchange, key) == only)
         .cloned()
         .ok_or_else(|| PathProblem::NotParkable(exchange.clone(), queue.clone()))?;
     let address = DeadLetterAddress {

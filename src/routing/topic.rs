@@ -32,7 +32,7 @@ pub fn matches(pattern: &str, key: &str) -> bool {
     reached.last().copied().unwrap_or(false)
 }
 
-fn words_of(key: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words_of(key: &str) -> impl Iterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
 }
 

@@ -6,7 +6,7 @@ use crate::field::{FieldTable, table_to_json};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 /// Where a binding leads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Destination {
     /// To a queue.
     Queue(QueueName),

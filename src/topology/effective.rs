@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
-    DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName, QueueType,
-    RoutingKey, Topology,
+    DeliveryLimit, Exchange, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName,
+    QueueType, RoutingKey, Topology,
 };
 
 impl Topology {
@@ -72,6 +72,28 @@ impl Topology {
     }
 
     /// The policy of one kind that is in force: the highest priority that matches.
+    /// Where the exchange sends what its bindings take nowhere: its argument
+    /// wins over a policy (ae.md).
+    #[must_use]
+    pub fn effective_alternate(
+        &self,
+        name: &ExchangeName,
+        exchange: &Exchange,
+    ) -> Option<ExchangeName> {
+        let by_policy = || {
+            let policy = self
+                .policies
+                .iter()
+                .filter(|((kind, _), policy)| {
+                    *kind == PolicyKind::User && policy.takes_exchange(name.as_str())
+                })
+                .map(|(_, policy)| policy)
+                .max_by_key(|policy| policy.priority)?;
+            ExchangeName::new(text(&policy.definition, "alternate-exchange")?).ok()
+        };
+        exchange.alternate.clone().or_else(by_policy)
+    }
+
     fn policy_of(&self, kind: PolicyKind, name: &QueueName, queue: &Queue) -> Option<&Policy> {
         self.policies
             .iter()
@@ -171,6 +193,32 @@ operator_policies:
             dead_lettering.key,
             DeadLetterKey::Replaced(RoutingKey::new("k").expect("key"))
         );
+    }
+
+    #[test]
+    fn an_alternate_exchange_can_come_from_a_policy() {
+        let mut topology = Topology::default();
+        let definition =
+            FieldTable::from([("alternate-exchange".to_owned(), FieldValue::text("rest"))]);
+        let policy = Policy {
+            pattern: crate::topology::Pattern::new("^in").expect("pattern"),
+            apply_to: crate::topology::ApplyTo::Exchanges,
+            priority: 0,
+            definition,
+            description: None,
+        };
+        let name = crate::topology::PolicyName::new("p").expect("name");
+        topology.policies.insert((PolicyKind::User, name), policy);
+        let alternate = |name: &str, own: Option<&str>| {
+            let mut exchange = Exchange::durable(crate::topology::ExchangeType::Topic);
+            exchange.alternate = own.map(|own| ExchangeName::new(own).expect("name"));
+            let name = ExchangeName::new(name).expect("name");
+            let found = topology.effective_alternate(&name, &exchange);
+            found.map(|name| name.to_string())
+        };
+        assert_eq!(alternate("in", None).as_deref(), Some("rest"));
+        assert_eq!(alternate("in", Some("own")).as_deref(), Some("own"));
+        assert_eq!(alternate("out", None), None);
     }
 
     #[test]

@@ -196,6 +196,12 @@ impl<K> PartialEq for Name<K> {
 
 impl<K> Eq for Name<K> {}
 
+impl<K> std::hash::Hash for Name<K> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
 impl<K> PartialOrd for Name<K> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))

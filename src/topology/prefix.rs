@@ -160,7 +160,8 @@ mod tests {
         );
         let work = QueueName::new("ci-7.orders.queue").expect("name");
         let policy = prefixed.queues[&work].retry.clone().expect("retry");
-        let path = retry::path(&prefixed, &work, &policy).expect("path");
+        let path =
+            retry::path(&crate::routing::Router::new(&prefixed), &work, &policy).expect("path");
         assert_eq!(path.strategy, retry::Strategy::Dlx);
         assert_eq!(path.exchange.as_str(), "ci-7.dlx.exchange");
         assert!(topology.prefixed(&"x".repeat(250)).is_err());

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::retry;
+use crate::routing::Router;
 use crate::topology::{
     DeadLetterStrategy, ExchangeName, ExchangeType, Overflow, QueueName, QueueType, Topology,
 };
@@ -158,11 +159,12 @@ fn at_least_once(topology: &Topology, places: &Places, reader: &mut Reader) {
 
 /// A `retry:` block must describe what the broker will really do.
 fn retry_policies(topology: &Topology, places: &Places, reader: &mut Reader) {
+    let router = Router::new(topology);
     for (name, place) in &places.declared {
         let Some(policy) = topology.queues.get(name).and_then(|q| q.retry.as_ref()) else {
             continue;
         };
-        match retry::path(topology, name, policy) {
+        match retry::path(&router, name, policy) {
             Err(problem) => reader.report(
                 Diagnostic::new(
                     "MQ112",

@@ -195,7 +195,7 @@ mod tests {
             let topology = topology.prefixed(&prefix).expect("prefixed");
             let name = QueueName::new(format!("{prefix}w.1")).expect("name");
             let policy = topology.queues[&name].retry.clone().expect("retry");
-            let path = retry::path(&topology, &name, &policy).expect("path");
+            let path = retry::path(&crate::routing::Router::new(&topology), &name, &policy).expect("path");
             prop_assert_eq!(path.strategy, strategy);
             prop_assert_eq!(path.dead_letter_queues, [QueueName::new(format!("{prefix}w.1.dlq")).expect("name")].into());
             let steps: std::collections::BTreeSet<_> = policy.delays.iter().collect();

@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, ConnectionProperties};
@@ -19,7 +19,7 @@ use mq::topology::{QueueName, VhostName};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
-use crate::support::{Mq, TextFile, wait_until};
+use crate::support::{Mq, PATIENCE, TextFile};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -236,9 +236,19 @@ impl Vhost {
 
     #[track_caller]
     pub(crate) fn wait_for_ready(&self, queue: &str, count: u32) {
-        wait_until(&format!("{count} ready in {queue}"), || {
-            self.ready(queue) == count
-        });
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let ready = self.ready(queue);
+            if ready == count {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "waited in vain for {count} ready in {queue}, there are {ready}:\n{}",
+                self.get(&["queues", &self.name, queue])
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn delete_queue(&self, queue: &str) {

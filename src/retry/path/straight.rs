@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::field::FieldTable;
 use crate::retry::{PathProblem, RetryPolicy, Strategy};
-use crate::routing::route;
-use crate::topology::{DeadLetterKey, Queue, QueueName, QueueType, RoutingKey, Topology};
+use crate::routing::Router;
+use crate::topology::{DeadLetterKey, Queue, QueueName, QueueType, RoutingKey};
 
 /// The strategy that is in force and its wait queues.
 pub(super) fn strategy(
-    topology: &Topology,
+    router: &Router<'_>,
     name: &QueueName,
     work: &Queue,
     policy: &RetryPolicy,
@@ -25,7 +24,7 @@ pub(super) fn strategy(
             let steps: BTreeSet<QueueName> = policy
                 .delays
                 .iter()
-                .map(|delay| wait_queue(topology, name, *delay))
+                .map(|delay| wait_queue(router, name, *delay))
                 .collect::<Result<_, _>>()?;
             Ok((Strategy::Backoff, steps))
         }
@@ -40,19 +39,20 @@ pub(super) fn strategy(
 /// nowhere else; of several the first by name. The worker publishes to it
 /// through the default exchange, so its own name is the key that would be kept.
 fn wait_queue(
-    topology: &Topology,
+    router: &Router<'_>,
     work: &QueueName,
     delay: Duration,
 ) -> Result<QueueName, PathProblem> {
     let only_work = BTreeSet::from([work.clone()]);
-    let ttl_by_policy = topology
+    let ttl_by_policy = router
+        .topology()
         .policies
         .values()
         .any(|policy| policy.definition.contains_key("message-ttl"));
     let leads_back = |name: &&QueueName| {
         // Asked of every queue for every step: what an argument alone rules
         // out needs no look at the policies.
-        let Some(own) = topology.queues.get(name) else {
+        let Some(own) = router.topology().queues.get(name) else {
             return false;
         };
         let may_wait = own.message_ttl == Some(delay)
@@ -65,7 +65,7 @@ fn wait_queue(
         if !may_wait || leads_to_another {
             return false;
         }
-        let Some(queue) = topology.effective_queue(name) else {
+        let Some(queue) = router.topology().effective_queue(name) else {
             return false;
         };
         let Some(dead_lettering) = &queue.dead_lettering else {
@@ -78,9 +78,10 @@ fn wait_queue(
         // A queue that expires takes its messages along.
         queue.message_ttl == Some(delay)
             && queue.expires.is_none()
-            && route(topology, &dead_lettering.exchange, &key, &FieldTable::new()) == only_work
+            && router.queues(&dead_lettering.exchange, &key) == only_work
     };
-    topology
+    router
+        .topology()
         .queues
         .keys()
         .find(leads_back)

@@ -16,7 +16,7 @@ fn found_with(yaml: &str, dead_letter_queue: Option<&str>) -> Result<RetryPath, 
         dead_letter_queue: dead_letter_queue.map(queue),
         ..RetryPolicy::default()
     };
-    path(&topology, &queue("work"), &policy)
+    path(&Router::new(&topology), &queue("work"), &policy)
 }
 
 fn queue(name: &str) -> QueueName {
@@ -223,7 +223,7 @@ fn asked(yaml: &str, strategy: Strategy, delays: &[u64]) -> Result<RetryPath, Pa
         delays: delays.iter().copied().map(Duration::from_secs).collect(),
         ..RetryPolicy::default()
     };
-    path(&topology, &queue("work"), &policy)
+    path(&Router::new(&topology), &queue("work"), &policy)
 }
 
 #[test]

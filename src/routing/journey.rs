@@ -1,0 +1,109 @@
+//! The whole way of a message that died: through every queue it does not stay
+//! in, until each copy rests or is lost.
+
+use std::collections::BTreeSet;
+
+use crate::routing::{Death, Held, Loss, Router};
+use crate::topology::{Queue, QueueName, QueueType};
+
+/// More hops than this are not followed: copies can multiply without end.
+const MAX_STEPS: usize = 100_000;
+
+/// Where the copies of one message went.
+#[derive(Debug, Default, PartialEq)]
+pub struct Journey {
+    /// Each death on the way, in its order.
+    pub steps: Vec<Step>,
+    /// The queues in which copies stay.
+    pub rests: BTreeSet<QueueName>,
+    /// What became of copies that stay nowhere, with the queue they left last.
+    pub losses: BTreeSet<(QueueName, Loss)>,
+    /// Whether the journey was broken off because there were too many hops.
+    pub broken_off: bool,
+}
+
+/// One death on the way.
+#[derive(Debug, PartialEq)]
+pub struct Step {
+    /// The queue it died in.
+    pub queue: QueueName,
+    /// Why.
+    pub death: Death,
+    /// As it was published then: exchange and first key, if there was any.
+    pub to: Option<(crate::topology::ExchangeName, crate::topology::RoutingKey)>,
+    /// The queues it arrived in.
+    pub arrived: Vec<QueueName>,
+    /// What became of the rest.
+    pub losses: BTreeSet<Loss>,
+}
+
+impl Journey {
+    /// The queues that copies went through and did not stay in.
+    #[must_use]
+    pub fn passed(&self) -> BTreeSet<QueueName> {
+        self.steps
+            .iter()
+            .skip(1)
+            .map(|step| step.queue.clone())
+            .collect()
+    }
+}
+
+impl Router<'_> {
+    /// Follows a copy from its death on.
+    ///
+    /// A queue with a message TTL and a dead-letter exchange is waited in and
+    /// left again by expiry; every other one is stayed in. So is the queue the
+    /// journey began in: whoever consumes there has the message again. Ends
+    /// always: who comes back by expiry alone is dropped by the broker.
+    #[must_use]
+    pub fn journey(&self, held: Held, death: Death) -> Journey {
+        let mut journey = Journey::default();
+        let origin = held.queue.clone();
+        let mut dying = vec![(held, death)];
+        while let Some((held, death)) = dying.pop() {
+            if journey.steps.len() == MAX_STEPS {
+                journey.broken_off = true;
+                break;
+            }
+            let queue = held.queue.clone();
+            let departure = self.die(held, death);
+            journey.steps.push(Step {
+                queue: queue.clone(),
+                death,
+                to: departure.message.as_ref().and_then(|message| {
+                    Some((message.exchange.clone(), message.keys.first()?.clone()))
+                }),
+                arrived: departure.arrived.iter().map(|a| a.queue.clone()).collect(),
+                losses: departure.losses.clone(),
+            });
+            let losses = departure.losses.into_iter();
+            journey
+                .losses
+                .extend(losses.map(|loss| (queue.clone(), loss)));
+            for held in departure.arrived.into_iter().rev() {
+                let moves_on = held.queue != origin
+                    && self
+                        .topology()
+                        .effective_queue(&held.queue)
+                        .is_some_and(|queue| waits(&queue));
+                if moves_on {
+                    dying.push((held, Death::Expired));
+                } else {
+                    journey.rests.insert(held.queue);
+                }
+            }
+        }
+        journey
+    }
+}
+
+/// Whether messages leave this queue by themselves for another one.
+fn waits(queue: &Queue) -> bool {
+    queue.message_ttl.is_some()
+        && queue.dead_lettering.is_some()
+        && queue.kind != Some(QueueType::Stream)
+}
+
+#[cfg(test)]
+mod tests;
