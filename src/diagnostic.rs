@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level as Title, Renderer, Snippet};
 
 /// A file's name and text, as diagnostics need them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +25,34 @@ pub struct Place {
     pub bytes: Range<usize>,
 }
 
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Could be better; told to whoever asks for it.
+    Advice,
+    /// Told, and stops nothing.
+    Warning,
+    /// Stops whatever was to be done.
+    Error,
+}
+
+impl Level {
+    /// The word for it, in reports and JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Advice => "advice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// How serious it is.
+    pub level: Level,
     /// Stable code such as `MQ101`.
     pub code: &'static str,
     /// What is wrong, naming the object.
@@ -41,16 +66,24 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A finding without further help.
+    /// A mistake without further help.
     #[must_use]
     pub fn new(code: &'static str, place: Place, message: impl Into<String>) -> Self {
         Self {
+            level: Level::Error,
             code,
             message: message.into(),
             place,
             label: String::new(),
             help: None,
         }
+    }
+
+    /// The same as serious as that.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
     }
 
     /// Adds the words under the excerpt.
@@ -82,9 +115,12 @@ pub fn render(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
 }
 
 fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) -> String {
-    let title = Level::ERROR
-        .primary_title(&diagnostic.message)
-        .id(diagnostic.code);
+    let title = match diagnostic.level {
+        Level::Error => Title::ERROR,
+        Level::Warning => Title::WARNING,
+        Level::Advice => Title::NOTE.with_name("advice"),
+    };
+    let title = title.primary_title(&diagnostic.message).id(diagnostic.code);
     let mut group = annotate_snippets::Group::with_title(title);
     if let Some(source) = sources.get(diagnostic.place.source) {
         let mut annotation =
@@ -99,9 +135,20 @@ fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) 
         );
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(help));
+        group = group.element(Title::HELP.message(help));
     }
     renderer.render(&[group])
+}
+
+/// Line and column, both from 1, of a place; a column counts characters.
+#[must_use]
+pub fn line_and_column(place: &Place, sources: &[Source]) -> Option<(usize, usize)> {
+    let text = &sources.get(place.source)?.text;
+    let start = within(&place.bytes, text).start;
+    let before = text.get(..start)?;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = before.matches('\n').count() + 1;
+    Some((line, before.get(line_start..)?.chars().count() + 1))
 }
 
 /// The range cut to the text and to character boundaries.

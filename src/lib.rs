@@ -28,6 +28,7 @@ pub mod error;
 pub mod exit;
 pub mod field;
 pub mod handler;
+pub mod lint;
 pub mod management;
 pub mod message;
 pub mod output;

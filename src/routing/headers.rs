@@ -7,7 +7,8 @@ use crate::field::{FieldTable, FieldValue};
 /// `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; without
 /// `-with-x`, arguments whose name begins with `x-` are not compared. A binding
 /// value of no type (void) asks only for the header to be there.
-pub(super) fn matches(arguments: &FieldTable, headers: &FieldTable) -> bool {
+#[must_use]
+pub fn matches(arguments: &FieldTable, headers: &FieldTable) -> bool {
     let mode = arguments
         .get("x-match")
         .and_then(FieldValue::as_text)

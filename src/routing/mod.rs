@@ -18,6 +18,7 @@ use crate::field::FieldTable;
 use crate::topology::{ExchangeName, QueueName, RoutingKey, Topology};
 
 pub use death::{Death, Departure, Held, Loss};
+pub use headers::matches as headers_match;
 pub use journey::{Journey, Step};
 pub use message::Message;
 pub use router::{Hop, Routed, Router};

@@ -139,6 +139,15 @@ impl<'t> Router<'t> {
             .map_or(&[], |compiled| &compiled.bindings)
     }
 
+    /// The bindings of an exchange that take a message with this key and
+    /// without headers.
+    #[must_use]
+    pub fn taking(&self, exchange: &ExchangeName, key: &RoutingKey) -> Vec<&'t Binding> {
+        self.exchanges.get(exchange).map_or_else(Vec::new, |here| {
+            here.take(std::slice::from_ref(key), &FieldTable::new())
+        })
+    }
+
     /// The bindings that lead into a queue or an exchange.
     #[must_use]
     pub fn bindings_to(&self, destination: &Destination) -> &[&'t Binding] {

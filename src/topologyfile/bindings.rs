@@ -3,6 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::error::Result as MqResult;
 use crate::field::FieldTable;
+use crate::lint::Subject;
 use crate::topology::{Binding, Destination, ExchangeName, QueueName, RoutingKey, Topology};
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Fields, Reader};
@@ -18,15 +19,23 @@ const KEYS: [&str; 5] = [
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for item in reader.items(node, "bindings") {
-        if let Some(binding) = read_one(item, reader, places) {
+        let number = topology.bindings.len();
+        if let Some(binding) = read_one(item, number, reader, places) {
             topology.bindings.push(binding);
         }
     }
 }
 
-fn read_one(node: &Node, reader: &mut Reader, places: &mut Places) -> Option<Binding> {
+fn read_one(
+    node: &Node,
+    number: usize,
+    reader: &mut Reader,
+    places: &mut Places,
+) -> Option<Binding> {
     let what = "a binding";
     let fields = reader.fields(node, what, &KEYS)?;
+    let subject = Subject::Binding(number);
+    places.spots.add(subject, node.start(), Some(fields));
     let source = required(reader, node, fields, "source", what, ExchangeName::new)?;
     if let Some(node) = fields.get("source") {
         places.exchange(

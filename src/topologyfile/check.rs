@@ -9,6 +9,7 @@ use crate::topology::{
     DeadLetterStrategy, ExchangeName, ExchangeType, Overflow, QueueName, QueueType, Topology,
 };
 use crate::topologyfile::fields::{Reader, closest};
+use crate::topologyfile::spots::Spots;
 use crate::topologyfile::tree::Node;
 
 /// Where the file mentions names, remembered while it is read.
@@ -20,6 +21,7 @@ pub(super) struct Places {
     keyless: Vec<(ExchangeName, Place, String)>,
     elsewhere_exchanges: BTreeSet<String>,
     elsewhere_queues: BTreeSet<String>,
+    pub(super) spots: Spots,
 }
 
 impl Places {

@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::field::FieldTable;
+use crate::lint::Subject;
 use crate::topology::{Exchange, ExchangeName, ExchangeType, Topology};
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Reader, closest};
@@ -51,6 +52,8 @@ fn read_one(
 ) -> Option<Exchange> {
     let what = format!("exchange '{name}'");
     let fields = reader.fields(node, &what, &KEYS)?;
+    let subject = Subject::Exchange(name.clone());
+    places.spots.add(subject, key.place.clone(), Some(fields));
     let of = |field: &str| format!("`{field}` of {what}");
     let kind = match fields.get("type") {
         Some(node) => {

@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, Place, Source};
 use crate::error::Result as MqResult;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::MaxAge;
+use crate::topologyfile::secrets::Secrets;
 use crate::topologyfile::tree::{Key, Node, Value};
 use crate::topologyfile::units;
 
@@ -14,7 +15,7 @@ use crate::topologyfile::units;
 #[derive(Default)]
 pub(super) struct Reader {
     diagnostics: Vec<Diagnostic>,
-    secrets: Vec<Place>,
+    secrets: Secrets,
 }
 
 /// The entries of a map whose unknown keys have been reported already.
@@ -32,6 +33,11 @@ impl<'n> Fields<'n> {
             .find(|(candidate, _)| candidate.text == key && self.known.contains(&key))
             .map(|(_, node)| node)
     }
+
+    /// Its keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'n Key> {
+        self.entries.iter().map(|(key, _)| key)
+    }
 }
 
 impl Reader {
@@ -42,32 +48,7 @@ impl Reader {
     /// A secret that stands in a file: no excerpt may show its line, whatever
     /// else is wrong there.
     pub(super) fn secret(&mut self, place: Place) {
-        self.secrets.push(place);
-    }
-
-    /// Takes the excerpts away that would show a secret.
-    pub(super) fn hide_secrets(&mut self, sources: &[Source]) {
-        for secret in &self.secrets {
-            let Some(source) = sources.get(secret.source) else {
-                continue;
-            };
-            let before = source.text.get(..secret.bytes.start).unwrap_or_default();
-            let from = before.rfind('\n').map_or(0, |at| at + 1);
-            let after = source.text.get(secret.bytes.end..).unwrap_or_default();
-            let to = secret.bytes.end + after.find('\n').unwrap_or(after.len());
-            for diagnostic in &mut self.diagnostics {
-                let place = &diagnostic.place;
-                if place.source == secret.source
-                    && place.bytes.start <= to
-                    && place.bytes.end >= from
-                {
-                    let line = source.text.get(..place.bytes.start).unwrap_or_default();
-                    let line = line.matches('\n').count() + 1;
-                    diagnostic.message = format!("{}:{line}: {}", source.name, diagnostic.message);
-                    diagnostic.place.source = usize::MAX;
-                }
-            }
-        }
+        self.secrets.add(place);
     }
 
     /// Within one file a key that comes twice is an error of YAML already.
@@ -86,10 +67,12 @@ impl Reader {
         self.diagnostics.is_empty()
     }
 
-    pub(super) fn finish<T>(self, value: T) -> Result<T, Vec<Diagnostic>> {
+    /// The secrets, or everything that is wrong.
+    pub(super) fn finish(mut self, sources: &[Source]) -> Result<Secrets, Vec<Diagnostic>> {
         if self.is_clean() {
-            Ok(value)
+            Ok(self.secrets)
         } else {
+            self.secrets.hide(&mut self.diagnostics, sources);
             Err(self.diagnostics)
         }
     }
@@ -98,7 +81,7 @@ impl Reader {
         if matches!(node.value, Value::Unreadable) {
             return;
         }
-        let found = if self.secrets.contains(&node.place()) {
+        let found = if self.secrets.hold(&node.place()) {
             "something else".to_owned()
         } else {
             node.describe()

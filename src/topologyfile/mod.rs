@@ -5,16 +5,20 @@
 //! none stops at the first mistake. Files and the environment are read by the
 //! caller.
 
+mod allow;
 mod bindings;
 mod check;
 mod exchanges;
 mod export;
 mod fields;
+mod file;
 mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod secrets;
 mod shorthand;
+mod spots;
 mod super_streams;
 mod tree;
 mod units;
@@ -27,6 +31,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, expanded, export};
+pub use file::File;
 
 use fields::Reader;
 use tree::Node;
@@ -58,6 +63,14 @@ pub fn parse(
     sources: &[Source],
     environment: Environment<'_>,
 ) -> Result<Topology, Vec<Diagnostic>> {
+    read(sources, environment).map(|file| file.topology)
+}
+
+/// The same, with the places of what is in it.
+///
+/// # Errors
+/// Every mistake of every file, with its place.
+pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Vec<Diagnostic>> {
     let mut reader = Reader::default();
     let mut topology = Topology::default();
     let mut places = check::Places::default();
@@ -86,8 +99,13 @@ pub fn parse(
     if reader.is_clean() {
         check::references(&topology, &places, &mut reader);
     }
-    reader.hide_secrets(sources);
-    reader.finish(topology)
+    let secrets = reader.finish(sources)?;
+    Ok(File {
+        topology,
+        spots: places.spots,
+        secrets,
+        sources: sources.to_vec(),
+    })
 }
 
 fn read_file(

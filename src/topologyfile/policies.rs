@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::field::{FieldTable, FieldValue};
+use crate::lint::Subject;
 use crate::topology::{ApplyTo, ExchangeName, Pattern, Policy, PolicyKind, PolicyName, Topology};
 use crate::topologyfile::bindings::required;
 use crate::topologyfile::check::Places;
@@ -88,6 +89,8 @@ pub(super) fn read(
         let Some(policy) = read_one(value, &what, reader, places) else {
             continue;
         };
+        let subject = Subject::Policy(kind, name.clone());
+        places.spots.add(subject, key.place.clone(), None);
         if topology.policies.insert((kind, name), policy).is_some() {
             reader.declared_twice(key, &what);
         }

@@ -1,6 +1,7 @@
 //! The `queues:` of a file, with their bindings.
 
 use crate::diagnostic::Diagnostic;
+use crate::lint::Subject;
 use crate::topology::{Binding, Destination, ExchangeName, QueueName, Topology};
 use crate::topologyfile::bindings;
 use crate::topologyfile::check::Places;
@@ -30,6 +31,11 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, pl
             read_bind(node, reader, &name, topology, places);
         }
         places.declared(&name, key.place.clone());
+        places.spots.add(
+            Subject::Queue(name.clone()),
+            key.place.clone(),
+            Some(fields),
+        );
         if topology.queues.insert(name.clone(), queue).is_some() {
             reader.declared_twice(key, &what);
         }
@@ -92,6 +98,11 @@ pub(super) fn read_bind(
         else {
             continue;
         };
+        places.spots.add(
+            Subject::Binding(topology.bindings.len()),
+            item.start(),
+            Some(fields),
+        );
         topology.bindings.push(Binding {
             source,
             destination: Destination::Queue(queue.clone()),

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 
 use crate::diagnostic::Diagnostic;
 use crate::error::Result as MqResult;
+use crate::lint::Subject;
 use crate::topology::Topology;
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::Reader;
@@ -44,6 +45,8 @@ pub(super) fn add(
         match topology.exchanges.entry(name) {
             Entry::Occupied(there) => taken(format!("exchange '{}'", there.key())),
             Entry::Vacant(free) => {
+                let subject = Subject::Exchange(free.key().clone());
+                places.spots.add(subject, key.place.clone(), None);
                 free.insert(exchange);
             }
         }
@@ -53,9 +56,15 @@ pub(super) fn add(
             Entry::Occupied(there) => taken(format!("queue '{}'", there.key())),
             Entry::Vacant(free) => {
                 places.declared(free.key(), key.place.clone());
+                let subject = Subject::Queue(free.key().clone());
+                places.spots.add(subject, key.place.clone(), None);
                 free.insert(queue);
             }
         }
     }
-    topology.bindings.extend(expanded.bindings);
+    for binding in expanded.bindings {
+        let subject = Subject::Binding(topology.bindings.len());
+        places.spots.add(subject, key.place.clone(), None);
+        topology.bindings.push(binding);
+    }
 }

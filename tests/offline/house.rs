@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -22,6 +22,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("routing", &[]),
     ("retry", &["topologyfile"]),
     ("message", &[]),
+    ("lint", &[]),
     ("topologyfile", &[]),
     ("definitions", &[]),
     ("plan", &["topologyfile"]),

@@ -1,0 +1,237 @@
+//! Dead letters that come back to where they died.
+//!
+//! The broker drops a message that returns to a queue it left without having
+//! been rejected since (measured on 3.10.8, 4.0.5 and 4.3.6); after a rejection
+//! it may return for ever.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::lint::rings::rings;
+use crate::lint::rule::{CYCLE_WITHOUT_REJECTION, ENDLESS_RETRY, OTHER_DEATH_IN_RETRY};
+use crate::lint::survey::Survey;
+use crate::lint::{Finding, Subject};
+use crate::routing::Death;
+use crate::topology::{DeliveryLimit, Queue, QueueName};
+
+/// Steps after which no further way back is looked for.
+const MOST_STEPS: usize = 1_000_000;
+
+/// Queues of a ring that are named in a message.
+const MOST_NAMED: usize = 6;
+
+/// The dead-letter edges between queues, by number.
+struct Graph<'s> {
+    queues: Vec<(&'s QueueName, &'s Queue)>,
+    edges: Vec<Vec<usize>>,
+    waits: Vec<bool>,
+}
+
+pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
+    let graph = Graph::new(survey);
+    let waiting: Vec<Vec<usize>> = graph
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(from, to)| {
+            let by_expiry = |at: &usize| graph.is_waiting(from) && graph.is_waiting(*at);
+            to.iter().copied().filter(by_expiry).collect()
+        })
+        .collect();
+    for ring in rings(&waiting) {
+        findings.extend(graph.dropped_by_expiry(&ring));
+    }
+    let mut steps = 0;
+    for ring in rings(&graph.edges) {
+        findings.extend(graph.endless(&ring));
+        for at in ring {
+            findings.extend(graph.other_death(at, survey, &mut steps));
+        }
+    }
+}
+
+impl<'s> Graph<'s> {
+    fn new(survey: &'s Survey<'_>) -> Self {
+        let queues: Vec<(&QueueName, &Queue)> = survey
+            .queues
+            .iter()
+            .map(|(name, queue)| (*name, queue))
+            .collect();
+        let numbers: HashMap<&QueueName, usize> = queues
+            .iter()
+            .enumerate()
+            .map(|(number, (name, _))| (*name, number))
+            .collect();
+        let edges = queues
+            .iter()
+            .map(|(name, _)| {
+                let targets = survey.dead_letters.get(*name).map(|found| &found.targets);
+                let targets = targets.into_iter().flatten();
+                targets
+                    .filter_map(|target| numbers.get(target).copied())
+                    .collect()
+            })
+            .collect();
+        let waits = queues
+            .iter()
+            .map(|(_, queue)| survey.waits(queue))
+            .collect();
+        Self {
+            queues,
+            edges,
+            waits,
+        }
+    }
+
+    fn is_waiting(&self, at: usize) -> bool {
+        self.waits.get(at).copied().unwrap_or(false)
+    }
+
+    fn dropped_by_expiry(&self, ring: &[usize]) -> Option<Finding> {
+        let (name, queue) = self.queues.get(*ring.first()?)?;
+        let consequence = if queue.dead_letter_strategy.is_some() {
+            "the broker drops what comes back by expiry alone, or keeps it for ever with at-least-once"
+        } else {
+            "the broker drops what comes back by expiry alone, without a trace"
+        };
+        let finding = CYCLE_WITHOUT_REJECTION.finding(
+            Subject::Queue((*name).clone()),
+            format!(
+                "messages that expire go round in a ring without a rejection: {}",
+                self.named(ring)
+            ),
+        );
+        Some(finding.at("dead_letter").label(consequence).help(
+            "end the ring in a queue without `message_ttl`; retries begin with a rejection in the work queue",
+        ))
+    }
+
+    /// A retry loop that ends only if whoever consumes there counts.
+    fn endless(&self, ring: &[usize]) -> Option<Finding> {
+        let is_bounded = |at: &usize| {
+            self.queues
+                .get(*at)
+                .is_some_and(|(_, queue)| queue.retry.is_some())
+        };
+        if ring.iter().any(is_bounded) {
+            return None;
+        }
+        let work = ring.iter().find(|at| !self.is_waiting(**at))?;
+        let (name, _) = self.queues.get(*work)?;
+        let pause = if ring.iter().any(|at| self.is_waiting(*at)) {
+            ""
+        } else {
+            ", without a pause"
+        };
+        let finding = ENDLESS_RETRY.finding(
+            Subject::Queue((*name).clone()),
+            format!(
+                "a message that queue '{name}' rejects comes back to it{pause}: {}",
+                self.named(ring)
+            ),
+        );
+        Some(
+            finding
+                .at("dead_letter")
+                .label("one that always fails goes round for ever")
+                .help(format!(
+                    "say how it ends: `retry: {{ max_attempts: 5, dead_letter_queue: NAME }}` is what `mq consume {name}` keeps; other consumers must count in x-death"
+                )),
+        )
+    }
+
+    /// A death that is no rejection, in a queue to which only expiry leads back.
+    fn other_death(&self, at: usize, survey: &Survey<'_>, steps: &mut usize) -> Option<Finding> {
+        let (name, queue) = self.queues.get(at)?;
+        // What waits there itself is judged as a ring of expiries.
+        if self.is_waiting(at) {
+            return None;
+        }
+        let (death, field, what) = if survey.dies(queue, Death::DeliveryLimit) {
+            let what = match queue.delivery_limit {
+                Some(DeliveryLimit::Finite(limit)) => format!("its delivery limit of {limit}"),
+                Some(DeliveryLimit::Unlimited) | None => {
+                    "its delivery limit (20 where none is set, since RabbitMQ 4.0)".to_owned()
+                }
+            };
+            (Death::DeliveryLimit, "delivery_limit", what)
+        } else if survey.dies(queue, Death::MaxLength) {
+            let what = "its length limit, which drops the oldest message".to_owned();
+            (Death::MaxLength, "max_length", what)
+        } else {
+            return None;
+        };
+        if !self.leads_back_by_expiry(at, steps) {
+            return None;
+        }
+        let help = match death {
+            Death::DeliveryLimit => {
+                "write `delivery_limit: unlimited`; `mq consume` bounds crashes itself"
+            }
+            Death::MaxLength | Death::Expired | Death::Rejected => {
+                "add `overflow: reject-publish`: publishers are told instead"
+            }
+        };
+        let finding = OTHER_DEATH_IN_RETRY.finding(
+            Subject::Queue((*name).clone()),
+            format!("messages leave queue '{name}' also by {what}, and then come back to it by expiry alone"),
+        );
+        Some(
+            finding
+                .at(field)
+                .label("the broker drops those without a trace (with at-least-once it keeps them for ever, unseen)")
+                .help(help),
+        )
+    }
+
+    fn leads_back_by_expiry(&self, home: usize, steps: &mut usize) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut ahead: Vec<usize> = self.edges.get(home).cloned().unwrap_or_default();
+        while let Some(at) = ahead.pop() {
+            *steps += 1;
+            if *steps > MOST_STEPS {
+                return false;
+            }
+            if at == home {
+                return true;
+            }
+            if self.is_waiting(at) && seen.insert(at) {
+                ahead.extend(self.edges.get(at).into_iter().flatten());
+            }
+        }
+        false
+    }
+
+    /// One way round a ring, in words.
+    fn named(&self, ring: &[usize]) -> String {
+        let within: BTreeSet<usize> = ring.iter().copied().collect();
+        let Some(first) = ring.first().copied() else {
+            return String::new();
+        };
+        let name = |at: usize| {
+            let queue = self.queues.get(at);
+            queue.map_or_else(String::new, |(name, _)| format!("'{name}'"))
+        };
+        let mut seen = BTreeSet::new();
+        let mut words = Vec::new();
+        let mut at = first;
+        while seen.insert(at) {
+            if words.len() == MOST_NAMED {
+                words.push("…".to_owned());
+                break;
+            }
+            words.push(name(at));
+            let next = self.edges.get(at).into_iter().flatten().copied();
+            let mut next = next.filter(|next| within.contains(next));
+            let Some(further) = next
+                .clone()
+                .find(|next| !seen.contains(next))
+                .or_else(|| next.next())
+            else {
+                break;
+            };
+            at = further;
+        }
+        words.push(name(at));
+        words.join(" → ")
+    }
+}

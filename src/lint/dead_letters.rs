@@ -1,0 +1,167 @@
+//! Dead letters that reach no queue.
+
+use crate::lint::keys::Keys;
+use crate::lint::rule::{DEAD_LETTERS_LOST, DEAD_LETTERS_PARTLY_LOST, DLX_MISSING};
+use crate::lint::survey::{DeadLetters, Survey};
+use crate::lint::{Finding, Subject};
+use crate::topology::{
+    DeadLetterKey, DeadLetterStrategy, DeadLettering, ExchangeName, ExchangeType, Queue, QueueName,
+};
+
+/// More keys than these are not listed.
+const MOST_LISTED: usize = 5;
+
+pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
+    for (name, found) in &survey.dead_letters {
+        let Some((queue, dead_lettering)) = survey
+            .queues
+            .get(name)
+            .and_then(|queue| Some((queue, queue.dead_lettering.as_ref()?)))
+        else {
+            continue;
+        };
+        if let Some(finding) = missing_exchange(survey, name, &dead_lettering.exchange) {
+            findings.push(finding);
+        } else if !found.unknown {
+            findings.extend(lost(survey, name, queue, dead_lettering, found));
+        }
+    }
+}
+
+fn missing_exchange(
+    survey: &Survey<'_>,
+    name: &QueueName,
+    exchange: &ExchangeName,
+) -> Option<Finding> {
+    let is_there = survey.topology.exchange(exchange).is_some()
+        || survey.topology.elsewhere.contains(exchange.as_str());
+    (!is_there).then(|| {
+        DLX_MISSING
+            .finding(
+                Subject::Queue(name.clone()),
+                format!(
+                    "queue '{name}' dead-letters to exchange '{exchange}', which does not exist"
+                ),
+            )
+            .at("dead_letter")
+            .label("every dead letter is dropped, and no broker says so")
+            .help("declare the exchange, and bind a dead-letter queue to it")
+    })
+}
+
+fn lost(
+    survey: &Survey<'_>,
+    name: &QueueName,
+    queue: &Queue,
+    dead_lettering: &DeadLettering,
+    found: &DeadLetters,
+) -> Option<Finding> {
+    let exchange = &dead_lettering.exchange;
+    let kept = dead_lettering.key == DeadLetterKey::Kept;
+    let subject = Subject::Queue(name.clone());
+    let bound = keys_bound(survey, exchange);
+    let help = way_out(kept, exchange, &bound);
+    if found.targets.is_empty() && found.doubtful.is_empty() {
+        let key = found.lost.first().map(Keys::describe).unwrap_or_default();
+        let why = if exchange.is_empty() {
+            format!(
+                "the default exchange leads to the queue named like the key, and there is no queue {key}"
+            )
+        } else if kept {
+            format!("they keep their key ({key}), and exchange '{exchange}' leads it to no queue")
+        } else {
+            format!("exchange '{exchange}' leads key {key} to no queue")
+        };
+        let label = if queue.dead_letter_strategy == Some(DeadLetterStrategy::AtLeastOnce) {
+            "every dead letter is kept in the queue for ever, unseen"
+        } else {
+            "every dead letter is dropped, and no broker says so"
+        };
+        let finding = DEAD_LETTERS_LOST.finding(
+            subject,
+            format!("dead letters of queue '{name}' reach no queue: {why}"),
+        );
+        return Some(finding.at("dead_letter").label(label).help(help));
+    }
+    let affected: Vec<String> = found
+        .lost
+        .iter()
+        .chain(&found.doubtful)
+        .map(Keys::describe)
+        .collect();
+    if affected.is_empty() {
+        return None;
+    }
+    let where_to = if exchange.is_empty() {
+        "the default exchange leads only to queues named like them".to_owned()
+    } else {
+        format!("exchange '{exchange}' leads not all of them to a queue")
+    };
+    let they = if kept {
+        format!("they keep their keys ({}), and", listed(&affected))
+    } else {
+        format!("their key is {}, and", listed(&affected))
+    };
+    let finding = DEAD_LETTERS_PARTLY_LOST.finding(
+        subject,
+        format!("some dead letters of queue '{name}' may reach no queue: {they} {where_to}"),
+    );
+    Some(
+        finding
+            .at("dead_letter")
+            .label("what is not led on is dropped, and no broker says so")
+            .help(help),
+    )
+}
+
+/// The keys that lead out of an exchange that goes by keys.
+fn keys_bound(survey: &Survey<'_>, exchange: &ExchangeName) -> Vec<String> {
+    let goes_by_key = survey.topology.exchange(exchange).is_some_and(|exchange| {
+        matches!(exchange.kind, ExchangeType::Direct | ExchangeType::Topic)
+    });
+    if !goes_by_key {
+        return Vec::new();
+    }
+    let mut keys: Vec<String> = survey
+        .router
+        .bindings_from(exchange)
+        .iter()
+        .map(|binding| binding.key.to_string())
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn way_out(kept: bool, exchange: &ExchangeName, bound: &[String]) -> String {
+    if exchange.is_empty() {
+        return "add `key: NAME` of the dead-letter queue to `dead_letter`".to_owned();
+    }
+    match bound {
+        [] => "bind a dead-letter queue to the exchange".to_owned(),
+        [only] if kept => format!("add `key: {only}` to `dead_letter`"),
+        keys => {
+            let quoted: Vec<String> = keys.iter().map(|key| format!("'{key}'")).collect();
+            let what = if kept { "add" } else { "change" };
+            format!(
+                "{what} the `key` of `dead_letter`, or bind the dead-letter queue with what it has; bound there: {}",
+                listed(&quoted)
+            )
+        }
+    }
+}
+
+/// The first few.
+fn listed(items: &[String]) -> String {
+    let more = items.len().saturating_sub(MOST_LISTED);
+    let mut text = items
+        .iter()
+        .take(MOST_LISTED)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! Where a set of routing keys leads from an exchange: the queues that some of
+//! them reach, and whether each of them is sure to reach one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use crate::field::FieldTable;
+use crate::lint::keys::Keys;
+use crate::routing::{Router, headers_match};
+use crate::topology::{
+    Binding, Destination, ExchangeName, ExchangeType, QueueName, RoutingKey, Topology,
+};
+
+/// Ways through more exchanges than this are not judged.
+const MOST_STATES: usize = 1_000;
+
+/// Where some keys lead.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    /// The queues that some of them can reach.
+    pub(super) queues: BTreeSet<QueueName>,
+    /// Whether every one of them reaches a queue for certain.
+    pub(super) sure: bool,
+    /// Whether something on the way is not known here; then the rest is a guess.
+    pub(super) unknown: bool,
+}
+
+/// Answers that were given before.
+#[derive(Default)]
+pub(super) struct Flows {
+    known: HashMap<(ExchangeName, Keys), Rc<Flow>>,
+}
+
+/// One exchange with the keys that arrive there.
+struct State {
+    exchange: ExchangeName,
+    keys: Keys,
+    /// Where its bindings take some of the keys to, and whether all of them.
+    taken: Vec<(To, bool)>,
+    alternate: Option<usize>,
+    sure: bool,
+}
+
+#[derive(Clone, Copy)]
+enum To {
+    Queue,
+    State(usize),
+}
+
+impl Flows {
+    pub(super) fn of(
+        &mut self,
+        router: &Router<'_>,
+        exchange: &ExchangeName,
+        keys: &Keys,
+    ) -> Rc<Flow> {
+        let question = (exchange.clone(), keys.clone());
+        Rc::clone(
+            self.known
+                .entry(question)
+                .or_insert_with(|| Rc::new(flow(router, exchange, keys))),
+        )
+    }
+}
+
+fn flow(router: &Router<'_>, exchange: &ExchangeName, keys: &Keys) -> Flow {
+    let topology = router.topology();
+    if exchange.is_empty() {
+        return through_default_exchange(topology, keys);
+    }
+    let mut found = Flow::default();
+    let mut states = States::default();
+    states.enter(exchange, keys.clone());
+    let mut at = 0;
+    while let Some(state) = states.all.get(at) {
+        if states.all.len() > MOST_STATES {
+            found.unknown = true;
+            return found;
+        }
+        let (name, keys) = (state.exchange.clone(), state.keys.clone());
+        let kind = topology.exchange(&name).map(|exchange| exchange.kind);
+        let Some(kind) = kind.filter(|kind| !matches!(kind, ExchangeType::Plugin(_))) else {
+            found.unknown = true;
+            at += 1;
+            continue;
+        };
+        let mut taken = Vec::new();
+        for (binding, taken_keys, all) in takers(router, &name, &kind, &keys) {
+            let to = match &binding.destination {
+                Destination::Queue(queue) => {
+                    found.queues.insert(queue.clone());
+                    To::Queue
+                }
+                Destination::Exchange(next) => To::State(states.enter(next, taken_keys)),
+            };
+            taken.push((to, all));
+        }
+        let alternate = if taken.iter().any(|(_, all)| *all) {
+            None
+        } else {
+            router
+                .alternate(&name)
+                .filter(|alternate| topology.exchange(alternate).is_some())
+                .map(|alternate| states.enter(alternate, keys))
+        };
+        if let Some(state) = states.all.get_mut(at) {
+            state.taken = taken;
+            state.alternate = alternate;
+        }
+        at += 1;
+    }
+    found.sure = states.settle();
+    found
+}
+
+/// The bindings that take some of the keys, with those keys, and whether they
+/// take all of them whatever headers there are.
+fn takers<'t>(
+    router: &Router<'t>,
+    exchange: &ExchangeName,
+    kind: &ExchangeType,
+    keys: &Keys,
+) -> Vec<(&'t Binding, Keys, bool)> {
+    let all = router.bindings_from(exchange).iter().copied();
+    match (kind, keys) {
+        (ExchangeType::Direct | ExchangeType::Topic, Keys::Exact(key)) => {
+            let Ok(key) = RoutingKey::new(key.as_str()) else {
+                return Vec::new();
+            };
+            let taking = router.taking(exchange, &key).into_iter();
+            taking
+                .map(|binding| (binding, keys.clone(), true))
+                .collect()
+        }
+        (ExchangeType::Direct, _) => all
+            .filter(|binding| keys.hold(binding.key.as_str()))
+            .map(|binding| (binding, Keys::Exact(binding.key.to_string()), false))
+            .collect(),
+        (ExchangeType::Topic, _) => all
+            .filter_map(|binding| {
+                let pattern = binding.key.as_str();
+                let taken = keys.and_pattern(pattern)?;
+                Some((binding, taken, keys.all_taken_by(pattern)))
+            })
+            .collect(),
+        (ExchangeType::Fanout, _) => all.map(|binding| (binding, keys.clone(), true)).collect(),
+        (ExchangeType::Headers, _) => all
+            .map(|binding| {
+                let always = headers_match(&binding.arguments, &FieldTable::new());
+                (binding, keys.clone(), always)
+            })
+            .collect(),
+        (ExchangeType::Plugin(_), _) => Vec::new(),
+    }
+}
+
+fn through_default_exchange(topology: &Topology, keys: &Keys) -> Flow {
+    let is_elsewhere = |name: &str| topology.elsewhere.contains(name);
+    match keys {
+        Keys::Exact(key) => {
+            let name = QueueName::new(key.as_str()).ok();
+            let there = name
+                .filter(|name| topology.queues.contains_key(name) || is_elsewhere(name.as_str()));
+            Flow {
+                sure: there.is_some(),
+                queues: there.into_iter().collect(),
+                unknown: false,
+            }
+        }
+        // Which of them are names of queues is for the publishers to know.
+        Keys::Pattern(_) | Keys::Any => Flow::default(),
+    }
+}
+
+#[derive(Default)]
+struct States {
+    all: Vec<State>,
+    numbers: HashMap<(ExchangeName, Keys), usize>,
+}
+
+impl States {
+    fn enter(&mut self, exchange: &ExchangeName, keys: Keys) -> usize {
+        let next = self.all.len();
+        let number = *self
+            .numbers
+            .entry((exchange.clone(), keys.clone()))
+            .or_insert(next);
+        if number == next {
+            self.all.push(State {
+                exchange: exchange.clone(),
+                keys,
+                taken: Vec::new(),
+                alternate: None,
+                sure: false,
+            });
+        }
+        number
+    }
+
+    /// Whether the first state is sure. Rings are sure of nothing by themselves,
+    /// so it begins with no and goes on as long as something becomes a yes.
+    fn settle(&mut self) -> bool {
+        loop {
+            let mut changed = false;
+            for at in (0..self.all.len()).rev() {
+                let sure = self.all.get(at).is_some_and(|state| self.is_sure(state));
+                if let Some(state) = self.all.get_mut(at)
+                    && sure
+                    && !state.sure
+                {
+                    state.sure = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return self.all.first().is_some_and(|state| state.sure);
+            }
+        }
+    }
+
+    fn is_sure(&self, state: &State) -> bool {
+        let leads_on = |to: &To| match to {
+            To::Queue => true,
+            To::State(at) => self.all.get(*at).is_some_and(|state| state.sure),
+        };
+        let all_of_them = state.taken.iter().any(|(to, all)| *all && leads_on(to));
+        // What a binding takes never comes to the alternate exchange.
+        let rest = state.alternate.is_some_and(|at| leads_on(&To::State(at)))
+            && state.taken.iter().all(|(to, _)| leads_on(to));
+        all_of_them || rest
+    }
+}

@@ -1,0 +1,46 @@
+//! What a broker would accept and then lose messages by, found in a topology
+//! before it is applied.
+//!
+//! Every rule is a pure function over the [`Survey`](survey::Survey): the queues
+//! with their policies merged, and where their dead letters lead. Nothing here
+//! knows files; who does gives each finding its place.
+
+mod bindings;
+mod cycles;
+mod dead_letters;
+mod finding;
+mod flow;
+mod keys;
+mod queues;
+mod reach;
+mod rings;
+pub mod rule;
+mod survey;
+
+use crate::broker::BrokerFacts;
+use crate::topology::Topology;
+
+pub use finding::{Finding, Rule, Subject};
+pub use rule::RULES;
+
+use survey::Survey;
+
+/// Everything that is wrong, or looks wrong, in the order of the rules.
+///
+/// Where the answer depends on the broker's version and `facts` is not given,
+/// the more careful one is taken: quorum queues have a default delivery limit.
+#[must_use]
+pub fn lint(topology: &Topology, facts: Option<&BrokerFacts>) -> Vec<Finding> {
+    let survey = Survey::new(topology, facts);
+    let mut findings = Vec::new();
+    dead_letters::check(&survey, &mut findings);
+    cycles::check(&survey, &mut findings);
+    queues::check(&survey, &mut findings);
+    reach::check(&survey, &mut findings);
+    bindings::check(&survey, &mut findings);
+    findings.sort_by(|a, b| (a.code, &a.subject).cmp(&(b.code, &b.subject)));
+    findings
+}
+
+#[cfg(test)]
+mod tests;

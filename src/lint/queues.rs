@@ -1,0 +1,216 @@
+//! What each queue and exchange loses by itself.
+
+use crate::lint::rule::{
+    DEAD_LETTER_QUEUE_EXPIRES, LOOKING_DESTROYS, NO_DEAD_LETTER_PATH, NOT_DURABLE,
+    OVERFLOW_IGNORED, SILENT_DROP, UNBOUNDED, WAIT_QUEUE_EXPIRES,
+};
+use crate::lint::survey::Survey;
+use crate::lint::{Finding, Subject};
+use crate::routing::Death;
+use crate::topology::{DeliveryLimit, Destination, Overflow, Queue, QueueName, QueueType};
+
+pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
+    for (name, queue) in &survey.queues {
+        if queue.kind == Some(QueueType::Stream) {
+            continue;
+        }
+        findings.extend(looking_destroys(survey, name, queue));
+        findings.extend(expires(survey, name, queue));
+        findings.extend(no_dead_letter_path(survey, name, queue));
+        findings.extend(overflow_ignored(survey, name, queue));
+        findings.extend(silent_drop(survey, name, queue));
+        findings.extend(unbounded(survey, name, queue));
+        if !queue.durable && !queue.auto_delete {
+            findings.push(
+                NOT_DURABLE
+                    .finding(
+                        Subject::Queue((*name).clone()),
+                        format!("queue '{name}' is not durable"),
+                    )
+                    .at("durable")
+                    .label("a restart of the broker deletes it and its messages")
+                    .help("leave `durable` out, or write `auto_delete: true` if it is meant to go"),
+            );
+        }
+    }
+    for (name, exchange) in &survey.topology.exchanges {
+        if !exchange.durable && !exchange.auto_delete {
+            findings.push(
+                NOT_DURABLE
+                    .finding(
+                        Subject::Exchange(name.clone()),
+                        format!("exchange '{name}' is not durable"),
+                    )
+                    .at("durable")
+                    .label("a restart of the broker deletes it and its bindings")
+                    .help("leave `durable` out, or write `auto_delete: true` if it is meant to go"),
+            );
+        }
+    }
+}
+
+/// Whether the name says that it is for dead letters, where the topology does not.
+fn sounds_dead(name: &QueueName) -> bool {
+    let name = name.as_str().to_lowercase();
+    ["dlq", "dead", "poison", "parking", "parked", "failed"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+fn looking_destroys(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    if !survey.is_dead_letter_queue(name, queue) || !survey.dies(queue, Death::DeliveryLimit) {
+        return None;
+    }
+    let (limit, looks) = match queue.delivery_limit {
+        Some(DeliveryLimit::Finite(limit)) => (
+            format!("a delivery limit of {limit}"),
+            limit.saturating_add(2),
+        ),
+        Some(DeliveryLimit::Unlimited) | None => (
+            "the delivery limit of quorum queues since RabbitMQ 4.0, which is 20".to_owned(),
+            22,
+        ),
+    };
+    let finding = LOOKING_DESTROYS.finding(
+        Subject::Queue(name.clone()),
+        format!("dead-letter queue '{name}' has {limit}"),
+    );
+    Some(
+        finding
+            .at("delivery_limit")
+            .label(format!(
+                "each look through the management API counts: the one number {looks} finds the message gone, on 4.3 even the second"
+            ))
+            .help("write `type: classic`, or `delivery_limit: unlimited` (RabbitMQ 4.0 and newer; mq leaves it out on older ones)"),
+    )
+}
+
+fn expires(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    queue.expires?;
+    let subject = Subject::Queue(name.clone());
+    if survey.waits(queue) {
+        let finding = WAIT_QUEUE_EXPIRES.finding(
+            subject,
+            format!("wait queue '{name}' has `expires`: nobody uses it, so it deletes itself"),
+        );
+        return Some(
+            finding
+                .at("expires")
+                .label("what waits in it then is deleted, not dead-lettered")
+                .help("leave `expires` out"),
+        );
+    }
+    survey.is_dead_letter_queue(name, queue).then(|| {
+        DEAD_LETTER_QUEUE_EXPIRES
+            .finding(
+                subject,
+                format!("dead-letter queue '{name}' deletes itself when nobody uses it"),
+            )
+            .at("expires")
+            .label("the dead letters in it are deleted with it")
+            .help("leave `expires` out; `message_ttl` bounds how long each dead letter is kept")
+    })
+}
+
+fn no_dead_letter_path(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    let is_work = queue.dead_lettering.is_none()
+        && !queue.auto_delete
+        && !survey.is_sent_dead_letters(name)
+        && !sounds_dead(name)
+        && !collects_unrouted(survey, name);
+    is_work.then(|| {
+        let also = if survey.dies(queue, Death::DeliveryLimit) {
+            "what is rejected, or returned too often, is deleted"
+        } else {
+            "what is rejected is deleted"
+        };
+        NO_DEAD_LETTER_PATH
+            .finding(
+                Subject::Queue(name.clone()),
+                format!("queue '{name}' has no dead-letter exchange"),
+            )
+            .label(also)
+            .help("add `dead_letter: { exchange: NAME, key: KEY }` and a queue for dead letters, or write it as one of the `workers`")
+    })
+}
+
+/// Whether everything that comes there was unroutable: the queue of an
+/// alternate exchange is a resting place of its own.
+fn collects_unrouted(survey: &Survey<'_>, name: &QueueName) -> bool {
+    let bindings = survey.router.bindings_to(&Destination::Queue(name.clone()));
+    !bindings.is_empty()
+        && bindings
+            .iter()
+            .all(|binding| survey.alternates.contains(&binding.source))
+}
+
+fn overflow_ignored(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    let ignored = queue.kind == Some(QueueType::Quorum)
+        && queue.overflow == Some(Overflow::RejectPublishDlx)
+        && survey.topology.queues.contains_key(name);
+    ignored.then(|| {
+        OVERFLOW_IGNORED
+            .finding(
+                Subject::Queue(name.clone()),
+                format!("queue '{name}' gets `reject-publish-dlx` from a policy, which quorum queues do not know"),
+            )
+            .at("overflow")
+            .label("the broker takes it, and then drops the oldest message instead")
+            .help("write `overflow: reject-publish` in the policy, or let it apply to classic queues only")
+    })
+}
+
+fn silent_drop(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    if queue.dead_lettering.is_some() {
+        return None;
+    }
+    let finite_limit = matches!(queue.delivery_limit, Some(DeliveryLimit::Finite(_)));
+    let (field, what) = if survey.dies(queue, Death::Expired) {
+        ("message_ttl", "messages that expire")
+    } else if survey.dies(queue, Death::MaxLength) {
+        let field = if queue.max_length.is_some() {
+            "max_length"
+        } else {
+            "max_length_bytes"
+        };
+        (field, "the oldest messages of the full queue")
+    } else if finite_limit && survey.dies(queue, Death::DeliveryLimit) {
+        // On a dead-letter queue it is the looking that counts.
+        if survey.is_dead_letter_queue(name, queue) {
+            return None;
+        }
+        ("delivery_limit", "messages that are returned too often")
+    } else {
+        return None;
+    };
+    let help = match field {
+        "message_ttl" | "delivery_limit" => {
+            "add `dead_letter: { exchange: NAME, key: KEY }`, or leave the limit out"
+        }
+        _ => "add `overflow: reject-publish`, so that publishers are told, or `dead_letter`",
+    };
+    let finding = SILENT_DROP.finding(
+        Subject::Queue(name.clone()),
+        format!("queue '{name}' drops {what}, because it has no dead-letter exchange"),
+    );
+    Some(
+        finding
+            .at(field)
+            .label("they are deleted, and no broker says so")
+            .help(help),
+    )
+}
+
+fn unbounded(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
+    let is_bounded = queue.max_length.is_some() || queue.max_length_bytes.is_some();
+    let is_work = !survey.waits(queue) && !survey.is_dead_letter_queue(name, queue);
+    (is_work && !is_bounded).then(|| {
+        UNBOUNDED
+            .finding(
+                Subject::Queue(name.clone()),
+                format!("queue '{name}' has no length limit"),
+            )
+            .label("without consumers it grows until the broker stops all publishers")
+            .help("add `max_length` or `max_length_bytes` with `overflow: reject-publish`")
+    })
+}
