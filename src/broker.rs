@@ -77,6 +77,12 @@ impl BrokerFacts {
         self.numbers < (3, 13, 0)
     }
 
+    /// The oldest version that was measured.
+    #[must_use]
+    pub fn oldest_measured() -> Self {
+        Self::new("RabbitMQ", "3.10.8")
+    }
+
     /// The newest version that was measured: for writing down what a file asks
     /// for, where every value needs a word.
     #[must_use]
@@ -128,6 +134,19 @@ impl BrokerFacts {
     #[must_use]
     pub fn has_default_queue_type(&self) -> bool {
         self.numbers >= (3, 12, 0)
+    }
+
+    /// How many `#` the key of a topic binding can have, where there is a limit:
+    /// 4.3.6 refuses a third one, 4.0.5 takes any number (measured).
+    #[must_use]
+    pub fn most_hashes_in_a_topic_key(&self) -> Option<usize> {
+        (self.numbers >= (4, 3, 0)).then_some(2)
+    }
+
+    /// Whether classic queues refuse `x-queue-version: 1` (measured on 4.3.6).
+    #[must_use]
+    pub fn refuses_classic_version_1(&self) -> bool {
+        self.numbers >= (4, 3, 0)
     }
 
     /// Whether streams filter by `x-stream-filter-size-bytes` (release notes of
@@ -183,6 +202,10 @@ mod tests {
             assert_eq!(facts.delays_retries(), delays, "{version}");
             assert_eq!(facts.delays_retries_by_policy(), by_policy, "{version}");
         }
-        assert!(BrokerFacts::newest_measured().delays_retries_by_policy());
+        let newest = BrokerFacts::newest_measured();
+        assert!(newest.delays_retries_by_policy() && newest.refuses_classic_version_1());
+        assert_eq!(newest.most_hashes_in_a_topic_key(), Some(2));
+        let older = BrokerFacts::new("RabbitMQ", "4.0.5");
+        assert_eq!(older.most_hashes_in_a_topic_key(), None);
     }
 }

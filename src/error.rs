@@ -13,6 +13,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What kind of thing went wrong; decides the exit code and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
+    /// A check found what it looks for.
+    Found,
     /// Flags that contradict each other or make no sense.
     Usage,
     /// A file, line or value that does not say what it must.
@@ -52,6 +54,7 @@ impl ErrorKind {
     #[must_use]
     pub const fn exit(self) -> Exit {
         match self {
+            Self::Found => Exit::No,
             Self::Usage => Exit::Usage,
             Self::InvalidInput | Self::NotFound => Exit::InvalidInput,
             Self::InputMissing => Exit::InputMissing,

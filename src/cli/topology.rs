@@ -240,14 +240,25 @@ pub struct PlanArgs {
     pub prune: bool,
 }
 
-/// Check files without a broker.
+/// Check and lint files without a broker.
+///
+/// Finds what cannot be read or declared, and what a broker would accept and then
+/// lose messages by: dead letters that reach no queue, retry loops that end in a
+/// silent drop, limits that drop unseen, bindings that never match. Each finding
+/// has a code, its place, and the way out. Errors also stop `plan` and `apply`;
+/// warnings stop nothing. A comment `# mq: allow MQ209` on the line or the line
+/// above silences that code there, before everything else in the file everywhere
+/// in it.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology validate topologies/
+  mq topology validate --strict --for 3.10 topologies/
   mq topology validate --expand topologies/workers.yaml
+  mq topology validate -o json topologies/ | jq '.findings[] | .code'
 
 Exit codes:
-  0 fine
+  0 fine, perhaps with warnings
+  1 the lint found a mistake; with --strict also a warning
   65 a file is wrong
   66 a file is missing")]
 pub struct ValidateArgs {
@@ -258,6 +269,32 @@ pub struct ValidateArgs {
     /// Print all of it as one plain file: workers and super streams written out, variables replaced
     #[arg(long)]
     pub expand: bool,
+
+    /// Judge for this version of RabbitMQ; without it, what no version known does
+    #[arg(long = "for", value_name = "VERSION", value_parser = version)]
+    pub for_version: Option<String>,
+
+    /// Exit with 1 also for warnings
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Show advice too: what is no mistake and could be better
+    #[arg(long)]
+    pub pedantic: bool,
+}
+
+/// A version of RabbitMQ: digits with dots between them.
+fn version(text: &str) -> Result<String, String> {
+    let is_version = text.split('.').count() >= 2
+        && text
+            .split('.')
+            .take(2)
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_version {
+        Ok(text.to_owned())
+    } else {
+        Err("a version looks like 3.10 or 4.0.5".to_owned())
+    }
 }
 
 /// Change what is immutable about a queue (its type, any argument) without losing a message.

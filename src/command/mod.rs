@@ -16,6 +16,7 @@ mod topology_convert;
 mod topology_destroy;
 mod topology_export;
 mod topology_files;
+mod topology_lint;
 mod topology_migrate;
 mod topology_plan;
 mod topology_prune;

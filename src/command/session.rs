@@ -153,6 +153,17 @@ impl Session {
         }
     }
 
+    /// Something that people should know, on standard error; not with `--quiet`,
+    /// nor when there is nothing to say.
+    pub(super) fn warn(&self, text: impl FnOnce() -> String) {
+        if !self.quiet {
+            let text = text();
+            if !text.is_empty() {
+                output::talk(&text);
+            }
+        }
+    }
+
     /// Prints a result in the format asked for.
     pub(super) fn report(
         &self,

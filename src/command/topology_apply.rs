@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::session::Session;
+use super::topology_lint::Linted;
 use super::topology_prune::{self, Prune};
 use super::topology_steps::{APPLY, Broker, create, known_from, look, without_creating};
 use super::{topology_blocked, topology_files, topology_plan, wait};
@@ -19,7 +20,8 @@ use crate::plan::{
 use crate::topology::{PolicyKind, Topology};
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::with_passwords(topology_files::load_named(&args.files)?)?;
+    let linted = Linted::load(&args.files)?;
+    let topology = topology_files::with_passwords(linted.topology.clone())?;
     topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());
     if args.create_vhost {
@@ -29,13 +31,15 @@ pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Resul
         wait::for_amqp_within(limit, &session).await?;
     }
     if args.dry_run {
-        let (plan, broker) = topology_plan::make(&topology, &session, args.prune).await?;
+        let (plan, broker) = topology_plan::make(&linted, &topology, &session, args.prune).await?;
         session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
         return Ok(topology_plan::verdict(&plan, false)?);
     }
     let mut connection = session.connect(APPLY, Frames::Large).await?;
     let facts = connection.facts().clone();
-    if let Some(refusal) = topology_plan::refusal(&topology, &facts) {
+    let judged = linted.judge(&facts, &session);
+    let refusal = topology_plan::refusal(&topology, &facts);
+    if let Some(refusal) = judged.err().or(refusal) {
         connection.close().await;
         return Err(refusal.into());
     }

@@ -8,15 +8,19 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Files;
-use crate::diagnostic::{Source, render};
+use crate::diagnostic::{Diagnostic, Source, render};
 use crate::error::{Error, ErrorKind, Result};
 use crate::secret::Secret;
 use crate::topology::{Password, Topology};
-use crate::topologyfile;
+use crate::topologyfile::{self, File};
 
 /// Reads the files of a command as one topology, under the names it asks for.
 pub(super) fn load_named(files: &Files) -> Result<Topology> {
-    let topology = load(files.all())?;
+    named(load(files.all())?, files)
+}
+
+/// The topology under the names that a command asks for.
+pub(super) fn named(topology: Topology, files: &Files) -> Result<Topology> {
     if files.prefix.is_empty() {
         Ok(topology)
     } else {
@@ -73,17 +77,30 @@ pub(super) fn load_sources<'p>(
 
 /// Reads texts as one topology.
 pub(super) fn parse(sources: &[Source]) -> Result<Topology> {
-    topologyfile::parse(sources, &|name| std::env::var(name).ok()).map_err(|diagnostics| {
-        let count = diagnostics.len();
-        let plural = if count == 1 { "mistake" } else { "mistakes" };
-        Error::new(
-            ErrorKind::InvalidInput,
-            format!(
-                "the topology has {count} {plural}\n\n{}\n",
-                render(&diagnostics, sources)
-            ),
-        )
-    })
+    parse_file(sources).map(|file| file.topology)
+}
+
+/// The same, with the places of everything in it.
+pub(super) fn parse_file(sources: &[Source]) -> Result<File> {
+    read_file(sources).map_err(|diagnostics| mistakes(&diagnostics, sources))
+}
+
+/// All mistakes as one error.
+pub(super) fn mistakes(diagnostics: &[Diagnostic], sources: &[Source]) -> Error {
+    let count = diagnostics.len();
+    let plural = if count == 1 { "mistake" } else { "mistakes" };
+    Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "the topology has {count} {plural}\n\n{}\n",
+            render(diagnostics, sources)
+        ),
+    )
+}
+
+/// The same, with all mistakes as they are.
+pub(super) fn read_file(sources: &[Source]) -> std::result::Result<File, Vec<Diagnostic>> {
+    topologyfile::read(sources, &|name| std::env::var(name).ok())
 }
 
 fn read(path: &Path) -> Result<Vec<Source>> {

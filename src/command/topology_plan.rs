@@ -1,6 +1,7 @@
 //! `mq topology plan`: what apply would do, without doing it.
 
 use super::session::Session;
+use super::topology_lint::Linted;
 use super::{topology_files, topology_prune};
 use crate::broker::BrokerFacts;
 use crate::cli::PlanArgs;
@@ -12,16 +13,18 @@ use crate::plan::{Plan, Unsupported, Verb, plan, prunable, pruned_objects, unsup
 use crate::topology::{Topology, VhostName};
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let topology = topology_files::with_passwords(topology_files::load_named(&args.files)?)?;
+    let linted = Linted::load(&args.files)?;
+    let topology = topology_files::with_passwords(linted.topology.clone())?;
     topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());
-    let (plan, broker) = make(&topology, &session, args.prune).await?;
+    let (plan, broker) = make(&linted, &topology, &session, args.prune).await?;
     session.report(|| plan_text(&plan, &broker), || plan_json(&plan, &broker))?;
     Ok(verdict(&plan, args.check)?)
 }
 
 /// Reads the broker and compares; shared with `apply --dry-run`.
 pub(super) async fn make(
+    linted: &Linted,
     topology: &Topology,
     session: &Session,
     prune: bool,
@@ -29,6 +32,9 @@ pub(super) async fn make(
     let management = session.management()?;
     let read = async {
         let facts = management.facts().await?;
+        if let Err(found) = linted.judge(&facts, session) {
+            return Ok(Err(found));
+        }
         if let Some(refusal) = refusal(topology, &facts) {
             return Ok(Err(refusal));
         }

@@ -5,6 +5,7 @@
 //! with their policies merged, and where their dead letters lead. Nothing here
 //! knows files; who does gives each finding its place.
 
+mod arguments;
 mod bindings;
 mod cycles;
 mod dead_letters;
@@ -36,10 +37,27 @@ pub fn lint(topology: &Topology, facts: Option<&BrokerFacts>) -> Vec<Finding> {
     dead_letters::check(&survey, &mut findings);
     cycles::check(&survey, &mut findings);
     queues::check(&survey, &mut findings);
+    arguments::check(&survey, &mut findings);
     reach::check(&survey, &mut findings);
     bindings::check(&survey, &mut findings);
     findings.sort_by(|a, b| (a.code, &a.subject).cmp(&(b.code, &b.subject)));
     findings
+}
+
+/// The mistakes that are mistakes on every version: what can be said before it
+/// is known which broker it is.
+#[must_use]
+pub fn lint_for_all(topology: &Topology) -> Vec<Finding> {
+    let oldest = lint(topology, Some(&BrokerFacts::oldest_measured()));
+    let newest = lint(topology, Some(&BrokerFacts::newest_measured()));
+    newest
+        .into_iter()
+        .filter(|finding| {
+            oldest
+                .iter()
+                .any(|other| (other.code, &other.subject) == (finding.code, &finding.subject))
+        })
+        .collect()
 }
 
 #[cfg(test)]

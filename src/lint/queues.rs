@@ -115,7 +115,7 @@ fn expires(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Findi
 fn no_dead_letter_path(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
     let is_work = queue.dead_lettering.is_none()
         && !queue.auto_delete
-        && !survey.is_sent_dead_letters(name)
+        && !survey.is_dead_letter_queue(name, queue)
         && !sounds_dead(name)
         && !collects_unrouted(survey, name);
     is_work.then(|| {

@@ -27,6 +27,8 @@ rules! {
     NOT_DURABLE = "MQ212" Warning "an exchange or queue that a restart of the broker deletes";
     UNBOUNDED = "MQ213" Advice "a work queue without a length limit";
     DEAD_LETTER_QUEUE_EXPIRES = "MQ214" Warning "a dead-letter queue that deletes itself with what is in it";
+    REFUSED_ARGUMENT = "MQ215" Error "an argument that every broker refuses for queues of this type";
+    TEXT_FOR_A_NUMBER = "MQ216" Error "text where brokers look for a number";
     UNREACHABLE_QUEUE = "MQ220" Warning "a queue that no exchange leads to";
     LEADS_NOWHERE = "MQ221" Warning "an exchange that leads to no queue";
     NEVER_MATCHES = "MQ222" Warning "a binding that no message can match";

@@ -22,6 +22,8 @@ pub(super) struct Survey<'t> {
     pub(super) dead_letters: BTreeMap<&'t QueueName, DeadLetters>,
     /// Exchanges that take what others take nowhere.
     pub(super) alternates: BTreeSet<ExchangeName>,
+    /// Queues for dead letters that no queue sends to by itself.
+    resting: BTreeSet<QueueName>,
     /// The queues that send dead letters to each queue.
     pub(super) senders: HashMap<QueueName, Vec<&'t QueueName>>,
 }
@@ -52,11 +54,13 @@ impl<'t> Survey<'t> {
             .keys()
             .filter_map(|name| router.alternate(name).cloned())
             .collect();
+        let resting = resting(&queues, &router);
         let mut survey = Self {
             topology,
             facts,
             router,
             alternates,
+            resting,
             queues,
             dead_letters: BTreeMap::new(),
             senders: HashMap::new(),
@@ -149,8 +153,32 @@ impl<'t> Survey<'t> {
             .is_some_and(|senders| senders.iter().any(|sender| *sender != name))
     }
 
-    /// Whether dead letters come to rest there.
+    /// Whether dead letters come to rest there: because another queue sends them,
+    /// or because workers publish them there at the end of their attempts.
     pub(super) fn is_dead_letter_queue(&self, name: &QueueName, queue: &Queue) -> bool {
-        queue.dead_lettering.is_none() && self.is_sent_dead_letters(name)
+        queue.dead_lettering.is_none()
+            && (self.is_sent_dead_letters(name) || self.resting.contains(name))
     }
+}
+
+/// The queues that a `retry` names for dead letters, and those bound to a
+/// dead-letter exchange of a work queue. What only wait queues send to is
+/// where messages come back to.
+fn resting(queues: &BTreeMap<&QueueName, Queue>, router: &Router<'_>) -> BTreeSet<QueueName> {
+    let named = queues
+        .values()
+        .filter_map(|queue| queue.retry.as_ref()?.dead_letter_queue.clone());
+    let exchanges: BTreeSet<&ExchangeName> = queues
+        .values()
+        .filter(|queue| queue.message_ttl.is_none())
+        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
+        .collect();
+    let bound = exchanges
+        .into_iter()
+        .flat_map(|exchange| router.bindings_from(exchange))
+        .filter_map(|binding| match &binding.destination {
+            Destination::Queue(queue) => Some(queue.clone()),
+            Destination::Exchange(_) => None,
+        });
+    named.chain(bound).collect()
 }

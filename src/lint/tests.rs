@@ -207,6 +207,18 @@ fn what_queues_lose_by_themselves() {
     check(&one("max_length: 1, overflow: reject-publish"), &["209 q"]);
     check(&one("type: quorum, delivery_limit: 3"), &["209 q", "211 q"]);
     check("queues: { orders.dlq: {} }\n", &[]);
+    check(
+        &one("type: quorum, arguments: { x-queue-mode: lazy }"),
+        &["209 q", "215 q"],
+    );
+    check(
+        &one("type: classic, arguments: { x-queue-mode: lazy }"),
+        &["209 q"],
+    );
+    check(
+        &one("arguments: { x-max-in-memory-length: '5' }"),
+        &["209 q", "216 q"],
+    );
 }
 
 #[test]
@@ -223,6 +235,14 @@ fn dead_letter_queues_must_outlive_a_look() {
     assert!(found_on(&dead("type: quorum"), Some("3.10.8")).is_empty());
     assert_eq!(found_on(&dead("type: quorum"), Some("4.3.6")), ["207 rest"]);
     check(&dead("expires: 1h"), &["214 rest"]);
+    // Workers park there; no queue sends there by itself.
+    check(
+        &retry("type: classic", "").replace(
+            "queues:",
+            "queues:\n  parked: { type: quorum, bind: [{ exchange: dlx, key: dead }] }",
+        ),
+        &["206 work", "207 parked"],
+    );
 }
 
 #[test]

@@ -7,10 +7,11 @@
 use std::fmt;
 
 use crate::broker::BrokerFacts;
+use crate::field::FieldValue;
 use crate::plan::Object;
 use crate::topology::{
-    ApplyTo, DeadLetterStrategy, Policy, PolicyKind, PolicyName, Queue, QueueName, QueueType,
-    Topology,
+    ApplyTo, Binding, DeadLetterStrategy, ExchangeType, Policy, PolicyKind, PolicyName, Queue,
+    QueueName, QueueType, Topology,
 };
 
 /// One thing that the broker would refuse or silently leave out.
@@ -53,7 +54,16 @@ pub fn unsupported(topology: &Topology, facts: &BrokerFacts) -> Vec<Unsupported>
         when: "is known since RabbitMQ 3.12",
         way_out: "leave it out, and write the `type` of each queue",
     });
-    vhost.into_iter().chain(queues).chain(policies).collect()
+    let bindings = topology
+        .bindings
+        .iter()
+        .filter_map(|binding| of_binding(topology, binding, facts));
+    vhost
+        .into_iter()
+        .chain(queues)
+        .chain(policies)
+        .chain(bindings)
+        .collect()
 }
 
 const SINCE_TIMEOUT: &str = "is known since RabbitMQ 3.12";
@@ -65,6 +75,20 @@ const SINCE_STRATEGY: &str = "is known since RabbitMQ 3.10";
 const NO_STRATEGY: &str = "leave it out: older brokers dead-letter at most once";
 const SINCE_FILTER: &str = "is known since RabbitMQ 3.13";
 const NO_FILTER: &str = "leave it out: older brokers do not filter streams";
+
+fn of_binding(topology: &Topology, binding: &Binding, facts: &BrokerFacts) -> Option<Unsupported> {
+    let most = facts.most_hashes_in_a_topic_key()?;
+    let hashes = binding.key.as_str().split('.').filter(|word| *word == "#");
+    let is_topic = topology
+        .exchange(&binding.source)
+        .is_some_and(|exchange| exchange.kind == ExchangeType::Topic);
+    (is_topic && hashes.count() > most).then(|| Unsupported {
+        object: Object::Binding(binding.clone()),
+        what: "key".to_owned(),
+        when: "has more than two `#`, which RabbitMQ 4.3 refuses",
+        way_out: "`#` takes any number of words; two bindings can say what three of them did",
+    })
+}
 
 fn of_queue(name: &QueueName, queue: &Queue, facts: &BrokerFacts) -> Vec<Unsupported> {
     let is_quorum = queue.kind == Some(QueueType::Quorum);
@@ -100,6 +124,14 @@ fn of_queue(name: &QueueName, queue: &Queue, facts: &BrokerFacts) -> Vec<Unsuppo
             "filter_size",
             SINCE_FILTER,
             NO_FILTER,
+        ),
+        (
+            !is_quorum
+                && queue.arguments.get("x-queue-version") == Some(&FieldValue::I64(1))
+                && facts.refuses_classic_version_1(),
+            "x-queue-version: 1",
+            "is refused since RabbitMQ 4.3",
+            "leave it out: every queue has version 2 there",
         ),
     ]
     .into_iter()
@@ -209,6 +241,19 @@ policies:
             "policy 'p': `consumer-timeout` is known since RabbitMQ 3.12",
             by_policy,
         ];
+        let refused = "
+exchanges: { t: { type: topic }, d: { type: direct } }
+queues: { q: { type: classic, arguments: { x-queue-version: 1 } } }
+bindings: [{ source: t, destination: q, key: '#.a.#.b.#' }, { source: d, destination: q, key: '#.#.#' }]
+";
+        assert_eq!(
+            found(refused, "4.3.6"),
+            [
+                "queue 'q': `x-queue-version: 1` is refused since RabbitMQ 4.3",
+                "binding from 't' to queue 'q' with key '#.a.#.b.#': `key` has more than two `#`, which RabbitMQ 4.3 refuses",
+            ]
+        );
+        assert!(found(refused, "4.0.5").is_empty());
         assert_eq!(found(yaml, "3.10.8"), old);
         assert_eq!(found(yaml, "3.9.1").len(), old.len() + 1);
         assert_eq!(found(yaml, "4.0.5"), [delay, by_policy]);

@@ -1,0 +1,80 @@
+//! Files and what the lint has to say about them: shared by the commands that
+//! are about to act on them.
+
+use super::session::Session;
+use super::topology_files;
+use crate::broker::BrokerFacts;
+use crate::cli::Files;
+use crate::diagnostic::{Diagnostic, Level, render};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lint::{lint, lint_for_all};
+use crate::output;
+use crate::topology::Topology;
+use crate::topologyfile::File;
+
+/// Files that were read and linted as far as can be done without a broker.
+pub(super) struct Linted {
+    file: File,
+    /// What they declare, under the names that the command asks for.
+    pub(super) topology: Topology,
+}
+
+impl Linted {
+    /// Reads the files; stops at what is a mistake on every broker.
+    pub(super) fn load(files: &Files) -> Result<Self> {
+        let file = topology_files::parse_file(&topology_files::load_sources(files.all())?)?;
+        let topology = topology_files::named(file.topology.clone(), files)?;
+        stop_at_errors(&file, &file.locate(lint_for_all(&file.topology)))?;
+        Ok(Self { file, topology })
+    }
+
+    /// Stops at what is a mistake on a broker like `facts`, and tells what
+    /// looks like one.
+    pub(super) fn judge(&self, facts: &BrokerFacts, session: &Session) -> Result<()> {
+        let found = self.file.locate(lint(&self.file.topology, Some(facts)));
+        let warnings = at_least(Level::Warning, &found);
+        session.warn(|| told(&self.file, &warnings));
+        stop_at_errors(&self.file, &found)
+    }
+}
+
+/// Those that are as serious as that, but no errors, which are told when they stop.
+fn at_least(level: Level, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    found
+        .iter()
+        .filter(|one| one.level >= level && one.level != Level::Error)
+        .cloned()
+        .collect()
+}
+
+fn told(file: &File, found: &[Diagnostic]) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    format!("{}\n", output::printable(&render(found, file.sources())))
+}
+
+fn stop_at_errors(file: &File, found: &[Diagnostic]) -> Result<()> {
+    let errors: Vec<Diagnostic> = found
+        .iter()
+        .filter(|one| one.level == Level::Error)
+        .cloned()
+        .collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let count = errors.len();
+    let plural = if count == 1 { "mistake" } else { "mistakes" };
+    let codes: Vec<&str> = errors.iter().map(|one| one.code).collect();
+    let example = codes.first().copied().unwrap_or_default();
+    Err(Error::new(
+        ErrorKind::Found,
+        format!(
+            "the topology has {count} {plural} that would lose messages; nothing was changed\n\n{}\n",
+            render(&errors, file.sources())
+        ),
+    )
+    .hint(format!(
+        "if it is meant so, write `# mq: allow {example}` on the line above"
+    )))
+}
