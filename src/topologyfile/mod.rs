@@ -14,6 +14,7 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod schema;
 mod shorthand;
 mod super_streams;
 mod tree;
@@ -27,6 +28,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, expanded, export};
+pub use schema::schema;
 
 use fields::Reader;
 use tree::Node;

@@ -10,7 +10,7 @@ use crate::topologyfile::shorthand;
 use crate::topologyfile::tree::{Key, Node};
 
 /// The keys of a queue that are not settled by being a worker.
-const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 15] = [
     "bind",
     "type",
     "retry",
