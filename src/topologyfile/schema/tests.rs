@@ -215,7 +215,15 @@ const VALUES: [&str; 46] = [
 
 /// A file with one value under one key; what else the object needs is there.
 fn files(value: &str) -> Vec<String> {
-    let base = "version: 1\nexchanges: { e: { type: fanout } }\n";
+    let base = |rest: &str| {
+        let declared = "exchanges: { e: { type: fanout } }\n";
+        let declared = if rest.starts_with("exchanges") {
+            ""
+        } else {
+            declared
+        };
+        format!("version: 1\n{declared}{rest}\n")
+    };
     let mut files = Vec::new();
     let mut each = |keys: &[&str], before: &str, needed: &[(&str, &str)], after: &str| {
         for key in keys {
@@ -225,13 +233,11 @@ fn files(value: &str) -> Vec<String> {
                 .map(|(other, value)| format!("{other}: {value}"))
                 .collect();
             entries.push(format!("{key}: {value}"));
-            files.push(format!(
-                "{base}{before}{{ {} }}{after}\n",
-                entries.join(", ")
-            ));
+            let entries = entries.join(", ");
+            files.push(base(&format!("{before}{{ {entries} }}{after}")));
         }
     };
-    for kind in ["quorum", "classic", "stream"] {
+    for kind in ["quorum", "stream"] {
         each(
             &queue_fields::KEYS,
             "queues: { q: ",
@@ -239,7 +245,6 @@ fn files(value: &str) -> Vec<String> {
             " }",
         );
     }
-    each(&queue_fields::KEYS, "queues: { q: ", &[], " }");
     let dead = [("exchange", "e")];
     each(
         &queue_fields::DEAD_LETTER_KEYS,
@@ -258,14 +263,9 @@ fn files(value: &str) -> Vec<String> {
         &dead,
         " ] } }",
     );
-    each(&exchanges::KEYS, "# ", &[], "");
-    for name in ["f", "amq.f", "'${X:-f}'", "''"] {
-        each(
-            &exchanges::KEYS,
-            &format!("---\nversion: 1\nexchanges: {{ e: {{ type: topic }}, {name}: "),
-            &[("type", "topic")],
-            " }",
-        );
+    for name in ["f", "'${X:-f}'"] {
+        let before = format!("exchanges: {{ e: {{ type: topic }}, {name}: ");
+        each(&exchanges::KEYS, &before, &[("type", "topic")], " }");
     }
     let ends = [("source", "e"), ("destination", "word")];
     let before = "queues: { word: , quorum: }\nbindings: [ ";
@@ -315,11 +315,8 @@ fn files(value: &str) -> Vec<String> {
     each(&vhost::LIMITS, "vhost: { limits: ", &[], " }");
     each(&check::ELSEWHERE_KEYS, "elsewhere: ", &[], "");
     for key in super::super::KEYS {
-        if key != "version" && key != "exchanges" {
-            files.push(format!("{base}{key}: {value}\n"));
-        }
+        files.push(base(&format!("{key}: {value}")));
     }
-    files.push(format!("version: 1\nexchanges: {value}\n"));
     files.push(format!("version: {value}\n"));
     files
 }
@@ -328,14 +325,14 @@ fn files(value: &str) -> Vec<String> {
 fn what_is_read_is_taken() {
     let (mut read, mut refused_by_both) = (0, 0);
     for file in VALUES.into_iter().flat_map(files) {
-        let Ok(_) = tree::parse(0, &file) else {
+        let Ok(root) = tree::parse(0, &file) else {
             continue;
         };
-        let complaints = complaints(&file);
+        let taken = VALIDATOR.is_valid(&as_json(&root));
         if is_read(&file) {
-            assert_eq!(complaints, Vec::<String>::new(), "{file}");
+            assert!(taken, "{file}{:?}", complaints(&file));
             read += 1;
-        } else if !complaints.is_empty() {
+        } else if !taken {
             refused_by_both += 1;
         }
     }
