@@ -155,7 +155,9 @@ mod tests {
     use super::*;
     use crate::topology::{DeadLetterKey, DeliveryLimit, Destination, QueueName, QueueType};
 
+    /// Whatever is read here, the schema takes too.
     fn parsed(text: &str) -> Topology {
+        assert_eq!(schema::tests::complaints(text), Vec::<String>::new());
         let source = Source {
             name: "t.yaml".to_owned(),
             text: text.to_owned(),

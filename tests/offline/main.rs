@@ -9,4 +9,5 @@ mod convert;
 mod help;
 mod house;
 mod readme;
+mod schema;
 mod topology_files;

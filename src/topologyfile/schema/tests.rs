@@ -18,9 +18,9 @@ static VALIDATOR: LazyLock<Validator> =
 
 /// What the schema says against a file; a file that is no YAML has no place here.
 pub(in crate::topologyfile) fn complaints(text: &str) -> Vec<String> {
-    let root = tree::parse(0, text).expect("YAML");
+    let file = as_json(&tree::parse(0, text).expect("YAML"));
     VALIDATOR
-        .iter_errors(&as_json(&root))
+        .iter_errors(&file)
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect()
 }
