@@ -70,7 +70,9 @@ impl Mq {
         let files = schema::files_of(&self.command, &self.stdin);
         let ran = self.spawn().wait();
         if ran.code == 0 {
-            files.iter().for_each(|text| schema::must_take(text));
+            for text in &files {
+                schema::must_take(text);
+            }
         }
         ran
     }

@@ -5,6 +5,7 @@
     reason = "test support: helpers are outside #[test] functions and read files"
 )]
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -21,7 +22,10 @@ pub(super) fn files_of(command: &Command, stdin: &[u8]) -> Vec<String> {
     }
     let named = args
         .iter()
-        .filter(|arg| arg.ends_with(".yaml") || arg.ends_with(".yml"))
+        .filter(|arg| {
+            let end = Path::new(arg).extension();
+            end.is_some_and(|end| end == "yaml" || end == "yml")
+        })
         .filter_map(|path| std::fs::read_to_string(path).ok());
     let piped = args.contains(&"-").then(|| String::from_utf8_lossy(stdin));
     named.chain(piped.map(Into::into)).collect()

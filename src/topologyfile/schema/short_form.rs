@@ -16,7 +16,7 @@ pub(super) fn worker() -> Json {
     let kind = word("quorum or classic; default quorum.", &TYPES);
     object(
         "A work queue with its retries and its dead-letter queue.",
-        with_keys_of_a_queue(&workers::KEYS, json!({ "retry": retry, "type": kind })),
+        with_keys_of_a_queue(&workers::KEYS, &json!({ "retry": retry, "type": kind })),
         &["retry"],
     )
 }
@@ -37,13 +37,13 @@ pub(super) fn super_stream() -> Json {
     });
     one_of(
         "A direct exchange and the streams bound to it.",
-        with_keys_of_a_queue(&super_streams::KEYS, own),
+        with_keys_of_a_queue(&super_streams::KEYS, &own),
         &["partitions", "keys"],
     )
 }
 
 /// The keys in their order: its own ones, else as a queue has them.
-fn with_keys_of_a_queue(keys: &[&str], own: Json) -> Json {
+fn with_keys_of_a_queue(keys: &[&str], own: &Json) -> Json {
     let queue = queue::properties();
     let found = keys.iter().filter_map(|key| {
         let value = own.get(key).or_else(|| queue.get(key))?;

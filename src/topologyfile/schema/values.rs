@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 /// One number with its unit; blanks are allowed nearly everywhere.
 const SPAN: &str = r"[0-9][0-9\s]*(\.[0-9\s]+)?";
@@ -177,18 +177,15 @@ pub(super) fn object(description: &str, properties: Json, required: &[&str]) -> 
     } else {
         json!("object")
     };
-    let mut json = json!({
-        "description": description,
-        "type": kind,
-        "properties": properties,
-    });
-    if let Json::Object(json) = &mut json {
-        if !required.is_empty() {
-            json.insert("required".to_owned(), json!(required));
-        }
-        json.insert("additionalProperties".to_owned(), json!(false));
+    let mut json = Map::new();
+    json.insert("description".to_owned(), json!(description));
+    json.insert("type".to_owned(), kind);
+    json.insert("properties".to_owned(), properties);
+    if !required.is_empty() {
+        json.insert("required".to_owned(), json!(required));
     }
-    json
+    json.insert("additionalProperties".to_owned(), json!(false));
+    Json::Object(json)
 }
 
 /// A map of which exactly one of these keys must be there, besides others.
