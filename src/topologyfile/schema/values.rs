@@ -26,10 +26,10 @@ pub(super) enum Names {
     Own,
 }
 
-/// A text with a variable in it.
+/// A text with a variable in it. It has no description: an editor would show it
+/// beside that of every word.
 pub(super) fn variable() -> Json {
     json!({
-        "description": "A variable of the environment: `${NAME}`, or `${NAME:-default}`; `$${` is a plain `${`.",
         "type": "string",
         "pattern": r"\$\{",
     })
@@ -164,7 +164,11 @@ pub(super) fn arguments<'a>(description: &str, typed: impl IntoIterator<Item = &
     let typed: Vec<&str> = typed.into_iter().collect();
     let mut json = json!({ "description": description, "type": ["object", "null"] });
     if let (false, Json::Object(json)) = (typed.is_empty(), &mut json) {
-        let names = json!({ "not": { "enum": typed } });
+        // An editor has words of ours for a pattern only, not for `not`.
+        let names = json!({
+            "pattern": format!("^(?!({})$)", typed.join("|")),
+            "patternErrorMessage": "this argument has a key of its own, which can be checked",
+        });
         json.insert("propertyNames".to_owned(), names);
     }
     json
