@@ -123,13 +123,19 @@ fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) 
     let title = title.primary_title(&diagnostic.message).id(diagnostic.code);
     let mut group = annotate_snippets::Group::with_title(title);
     if let Some(source) = sources.get(diagnostic.place.source) {
-        let mut annotation =
-            AnnotationKind::Primary.span(within(&diagnostic.place.bytes, &source.text));
+        let bytes = within(&diagnostic.place.bytes, &source.text);
+        let lines = lines_around(&bytes, &source.text);
+        let text = source.text.get(lines.clone()).unwrap_or_default();
+        let before = source.text.get(..lines.start).unwrap_or_default();
+        let span = bytes.start - lines.start..bytes.end - lines.start;
+        let mut annotation = AnnotationKind::Primary.span(span);
         if !diagnostic.label.is_empty() {
             annotation = annotation.label(&diagnostic.label);
         }
         group = group.element(
-            Snippet::source(&source.text)
+            // Only these lines: rendering reads all that it is given.
+            Snippet::source(text)
+                .line_start(before.matches('\n').count() + 1)
                 .path(&source.name)
                 .annotation(annotation),
         );
@@ -138,6 +144,15 @@ fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) 
         group = group.element(Title::HELP.message(help));
     }
     renderer.render(&[group])
+}
+
+/// The whole lines that the range is on.
+fn lines_around(bytes: &Range<usize>, text: &str) -> Range<usize> {
+    let before = text.get(..bytes.start).unwrap_or_default();
+    let after = text.get(bytes.end..).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let end = after.find('\n').map_or(text.len(), |at| bytes.end + at);
+    start..end
 }
 
 /// Line and column, both from 1, of a place; a column counts characters.

@@ -16,7 +16,7 @@ pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use publish::PublishArgs;
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,
-    TopologyCommand, ValidateArgs,
+    SchemaArgs, TopologyCommand, ValidateArgs,
 };
 pub use wait::WaitArgs;
 

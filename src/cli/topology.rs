@@ -21,6 +21,7 @@ pub enum TopologyCommand {
     Convert(ConvertArgs),
     Destroy(DestroyArgs),
     Migrate(MigrateArgs),
+    Schema(SchemaArgs),
 }
 
 /// Delete exactly what the files declare, if it is empty and unused.
@@ -270,7 +271,7 @@ pub struct ValidateArgs {
     #[arg(long)]
     pub expand: bool,
 
-    /// Judge for this version of RabbitMQ; without it, what no version known does
+    /// Judge for this version of RabbitMQ; without it the most careful answer of all versions counts
     #[arg(long = "for", value_name = "VERSION", value_parser = version)]
     pub for_version: Option<String>,
 
@@ -296,6 +297,21 @@ fn version(text: &str) -> Result<String, String> {
         Err("a version looks like 3.10 or 4.0.5".to_owned())
     }
 }
+
+/// Print the JSON Schema of topology files, for editors.
+///
+/// Editors with yaml-language-server complete and explain every key and
+/// underline unknown ones when the first line of a file names it:
+/// `# yaml-language-server: $schema=topology.schema.json`, a path from that file
+/// or a URL. Every valid file fits the schema; what one cannot see in a single
+/// value is told by `mq topology validate`. No broker is asked.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq topology schema > topologies/topology.schema.json
+
+Exit codes:
+  0 printed")]
+pub struct SchemaArgs {}
 
 /// Change what is immutable about a queue (its type, any argument) without losing a message.
 ///

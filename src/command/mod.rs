@@ -20,6 +20,7 @@ mod topology_lint;
 mod topology_migrate;
 mod topology_plan;
 mod topology_prune;
+mod topology_schema;
 mod topology_steps;
 mod topology_survey;
 mod topology_validate;
@@ -108,6 +109,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topology(TopologyCommand::Convert(args)) => {
             topology_convert::run(&args, cli.global.vhost)
         }
+        Command::Topology(TopologyCommand::Schema(_)) => topology_schema::run(),
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::Inspect(args)) => {

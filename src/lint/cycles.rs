@@ -134,7 +134,8 @@ impl<'s> Graph<'s> {
                 .at("dead_letter")
                 .label("one that always fails goes round for ever")
                 .help(format!(
-                    "say how it ends: `retry: {{ max_attempts: 5, dead_letter_queue: NAME }}` is what `mq consume {name}` keeps; other consumers must count in x-death"
+                    "say how it ends: `retry: {{ max_attempts: 5, dead_letter_queue: NAME }}` is what `mq consume {}` keeps; other consumers must count in x-death",
+                    name.shell_quoted()
                 )),
         )
     }
@@ -173,7 +174,7 @@ impl<'s> Graph<'s> {
         };
         let finding = OTHER_DEATH_IN_RETRY.finding(
             Subject::Queue((*name).clone()),
-            format!("messages leave queue '{name}' also by {what}, and then come back to it by expiry alone"),
+            format!("messages leave queue '{name}' also by {what}, and then come back to it without a rejection"),
         );
         Some(
             finding

@@ -79,7 +79,7 @@ fn looking_destroys(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Opt
         finding
             .at("delivery_limit")
             .label(format!(
-                "each look through the management API counts: the one number {looks} finds the message gone, on 4.3 even the second"
+                "each look through the management API counts: the one number {looks} finds the message gone (on 4.3 the second, if it came there by a delivery limit)"
             ))
             .help("write `type: classic`, or `delivery_limit: unlimited` (RabbitMQ 4.0 and newer; mq leaves it out on older ones)"),
     )

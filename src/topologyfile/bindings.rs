@@ -9,13 +9,17 @@ use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Fields, Reader};
 use crate::topologyfile::tree::Node;
 
-const KEYS: [&str; 5] = [
+/// Every key a binding can have.
+pub(super) const KEYS: [&str; 5] = [
     "source",
     "destination",
     "destination_type",
     "key",
     "arguments",
 ];
+
+/// What a binding can lead to, and whether it is an exchange.
+pub(super) const DESTINATIONS: [(&str, bool); 2] = [("queue", false), ("exchange", true)];
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for item in reader.items(node, "bindings") {
@@ -45,8 +49,7 @@ fn read_one(
         );
     }
     let to_exchange = fields.get("destination_type").map_or(Some(false), |node| {
-        let words = [("queue", false), ("exchange", true)];
-        reader.word(node, "`destination_type` of a binding", &words)
+        reader.word(node, "`destination_type` of a binding", &DESTINATIONS)
     })?;
     let destination = if to_exchange {
         let name = required(reader, node, fields, "destination", what, ExchangeName::new)?;

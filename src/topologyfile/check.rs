@@ -12,6 +12,9 @@ use crate::topologyfile::fields::{Reader, closest};
 use crate::topologyfile::spots::Spots;
 use crate::topologyfile::tree::Node;
 
+/// Every key of `elsewhere`.
+pub(super) const ELSEWHERE_KEYS: [&str; 2] = ["exchanges", "queues"];
+
 /// Where the file mentions names, remembered while it is read.
 #[derive(Default)]
 pub(super) struct Places {
@@ -42,7 +45,7 @@ impl Places {
 
     /// The `elsewhere:` of a file: names that are used here and declared by others.
     pub(super) fn read_elsewhere(&mut self, node: &Node, reader: &mut Reader) {
-        let Some(fields) = reader.fields(node, "elsewhere", &["exchanges", "queues"]) else {
+        let Some(fields) = reader.fields(node, "elsewhere", &ELSEWHERE_KEYS) else {
             return;
         };
         if let Some(node) = fields.get("exchanges") {

@@ -8,7 +8,8 @@ use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Reader, closest};
 use crate::topologyfile::tree::{Key, Node};
 
-const KEYS: [&str; 6] = [
+/// Every key an exchange can have.
+pub(super) const KEYS: [&str; 6] = [
     "type",
     "durable",
     "auto_delete",
@@ -17,7 +18,11 @@ const KEYS: [&str; 6] = [
     "arguments",
 ];
 
-const BUILT_IN: [&str; 4] = ["direct", "topic", "fanout", "headers"];
+/// The types that need no plugin.
+pub(super) const BUILT_IN: [&str; 4] = ["direct", "topic", "fanout", "headers"];
+
+/// The raw argument that has a typed key of its own.
+pub(super) const ALTERNATE: &str = "alternate-exchange";
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "exchanges") {
@@ -106,12 +111,12 @@ fn read_one(
         .get("arguments")
         .map_or_else(FieldTable::new, |node| {
             let arguments = reader.table(node, &of("arguments"));
-            if arguments.contains_key("alternate-exchange") {
+            if arguments.contains_key(ALTERNATE) {
                 reader.report(
                     Diagnostic::new(
                         "MQ110",
                         node.place(),
-                        format!("{what} sets alternate-exchange as a raw argument"),
+                        format!("{what} sets {ALTERNATE} as a raw argument"),
                     )
                     .help("write it as `alternate: NAME`, so that it can be checked"),
                 );

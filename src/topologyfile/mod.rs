@@ -16,6 +16,7 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod schema;
 mod secrets;
 mod shorthand;
 mod spots;
@@ -32,6 +33,7 @@ use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, expanded, export};
 pub use file::File;
+pub use schema::schema;
 
 use fields::Reader;
 use tree::Node;
@@ -171,7 +173,9 @@ mod tests {
     use super::*;
     use crate::topology::{DeadLetterKey, DeliveryLimit, Destination, QueueName, QueueType};
 
+    /// Whatever is read here, the schema takes too.
     fn parsed(text: &str) -> Topology {
+        assert_eq!(schema::tests::complaints(text), Vec::<String>::new());
         let source = Source {
             name: "t.yaml".to_owned(),
             text: text.to_owned(),

@@ -9,7 +9,8 @@ use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Reader, closest};
 use crate::topologyfile::tree::{Node, Value};
 
-const KEYS: [&str; 5] = [
+/// Every key a policy can have.
+pub(super) const KEYS: [&str; 5] = [
     "pattern",
     "apply_to",
     "priority",
@@ -18,7 +19,7 @@ const KEYS: [&str; 5] = [
 ];
 
 /// Settings that RabbitMQ itself knows; plugins bring more.
-const KNOWN: [&str; 22] = [
+pub(super) const KNOWN: [&str; 22] = [
     "alternate-exchange",
     "consumer-timeout",
     "dead-letter-exchange",
@@ -44,7 +45,7 @@ const KNOWN: [&str; 22] = [
 ];
 
 /// Settings whose value is a number: text would be accepted and do nothing.
-const NUMBERS: [&str; 10] = [
+pub(super) const NUMBERS: [&str; 10] = [
     "delayed-retry-max",
     "delayed-retry-min",
     "delivery-limit",
@@ -58,7 +59,7 @@ const NUMBERS: [&str; 10] = [
 ];
 
 /// Settings whose value is one of a few words.
-const WORDS: [(&str, &[(&str, ())]); 2] = [
+pub(super) const WORDS: [(&str, &[(&str, ())]); 2] = [
     (
         "dead-letter-strategy",
         &[("at-most-once", ()), ("at-least-once", ())],

@@ -1,5 +1,7 @@
 //! The keys of one queue, read into their types.
 
+use std::ops::RangeInclusive;
+
 use crate::diagnostic::Diagnostic;
 use crate::retry::{RetryPolicy, Strategy, check_delays};
 use crate::topology::{
@@ -38,8 +40,21 @@ pub(super) const KEYS: [&str; 23] = [
     "description",
 ];
 
+/// Every key of `dead_letter`.
+pub(super) const DEAD_LETTER_KEYS: [&str; 3] = ["exchange", "key", "strategy"];
+
+/// Every key of `delayed_retry`.
+pub(super) const DELAYED_RETRY_KEYS: [&str; 3] = ["type", "min", "max"];
+
+/// Every key of `retry`.
+pub(super) const RETRY_KEYS: [&str; 4] =
+    ["strategy", "delays", "max_attempts", "dead_letter_queue"];
+
+/// Every key of a worker's `retry`, whose dead-letter queue is given.
+pub(super) const WORKER_RETRY_KEYS: [&str; 3] = ["strategy", "delays", "max_attempts"];
+
 /// Raw arguments that have a typed key of their own.
-const TYPED: [(&str, &str); 22] = [
+pub(super) const TYPED: [(&str, &str); 22] = [
     ("x-queue-type", "type"),
     ("x-dead-letter-exchange", "dead_letter"),
     ("x-dead-letter-routing-key", "dead_letter"),
@@ -66,6 +81,18 @@ const TYPED: [(&str, &str); 22] = [
 
 /// The largest segment of a stream that brokers take (streams.md).
 const MAX_SEGMENT_BYTES: u64 = 3_000_000_000;
+
+/// Priorities that classic queues can have.
+pub(super) const PRIORITIES: RangeInclusive<u64> = 1..=255;
+
+/// How many replicas can be asked for.
+pub(super) const REPLICAS: RangeInclusive<u64> = 1..=1000;
+
+/// How often a message can be tried.
+pub(super) const ATTEMPTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
+
+/// Delivery limits that are no `unlimited`.
+pub(super) const DELIVERY_LIMITS: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
 /// The key of the file that stands for a raw argument.
 pub(super) fn typed_key(argument: &str) -> Option<&'static str> {
@@ -110,7 +137,9 @@ impl Part<'_, '_> {
             overflow: self.field("overflow", |r, node, of| r.word(node, of, &Overflow::ALL)),
             single_active_consumer: self.flag("single_active_consumer").unwrap_or(false),
             max_priority: self
-                .field("max_priority", |r, node, of| r.integer(node, of, 1..=255))
+                .field("max_priority", |r, node, of| {
+                    r.integer(node, of, PRIORITIES)
+                })
                 .and_then(|priority| u8::try_from(priority).ok()),
             delayed_retry: self.delayed_retry(),
             consumer_timeout: self.field("consumer_timeout", Reader::duration),
@@ -119,7 +148,7 @@ impl Part<'_, '_> {
             }),
             initial_cluster_size: self
                 .field("initial_cluster_size", |r, node, of| {
-                    r.integer(node, of, 1..=1000)
+                    r.integer(node, of, REPLICAS)
                 })
                 .and_then(|size| u32::try_from(size).ok()),
             max_age: self.field("max_age", Reader::max_age),
@@ -176,7 +205,7 @@ impl Part<'_, '_> {
             }
             Value::Integer(_) => self
                 .reader
-                .integer(node, &what, 0..=u32::MAX.into())
+                .integer(node, &what, DELIVERY_LIMITS)
                 .and_then(|limit| u32::try_from(limit).ok())
                 .map(DeliveryLimit::Finite),
             Value::Unreadable => None,
@@ -199,10 +228,7 @@ impl Part<'_, '_> {
             return (None, None);
         };
         let what = format!("`dead_letter` of {}", self.what);
-        let Some(fields) = self
-            .reader
-            .fields(node, &what, &["exchange", "key", "strategy"])
-        else {
+        let Some(fields) = self.reader.fields(node, &what, &DEAD_LETTER_KEYS) else {
             return (None, None);
         };
         let strategy = fields.get("strategy").and_then(|node| {
@@ -228,8 +254,11 @@ impl Part<'_, '_> {
         )?;
         if let Some(node) = fields.get("exchange") {
             let of = self.what;
-            self.places
-                .exchange(&exchange, node.place(), format!("{of} dead-letters to it"));
+            self.places.exchange(
+                &exchange,
+                node.place(),
+                format!("{of} dead-letters to it and would lose every dead letter"),
+            );
         }
         let key = match fields.get("key") {
             None => DeadLetterKey::Kept,
@@ -245,7 +274,7 @@ impl Part<'_, '_> {
     fn delayed_retry(&mut self) -> Option<DelayedRetry> {
         let node = self.fields.get("delayed_retry")?;
         let what = format!("`delayed_retry` of {}", self.what);
-        let fields = self.reader.fields(node, &what, &["type", "min", "max"])?;
+        let fields = self.reader.fields(node, &what, &DELAYED_RETRY_KEYS)?;
         let mut missing = false;
         for (field, example) in [("type", "all"), ("min", "1s")] {
             if fields.get(field).is_none() {
@@ -324,9 +353,9 @@ impl Part<'_, '_> {
         let node = self.fields.get("retry")?;
         let what = format!("`retry` of {}", self.what);
         let known: &'static [&'static str] = if self.of_worker {
-            &["strategy", "delays", "max_attempts"]
+            &WORKER_RETRY_KEYS
         } else {
-            &["strategy", "delays", "max_attempts", "dead_letter_queue"]
+            &RETRY_KEYS
         };
         let fields = self.reader.fields(node, &what, known)?;
         let strategy = match fields.get("strategy") {
@@ -338,11 +367,8 @@ impl Part<'_, '_> {
         };
         let strategy_is_read = strategy.is_some() || fields.get("strategy").is_none();
         let max_attempts = fields.get("max_attempts").and_then(|node| {
-            self.reader.integer(
-                node,
-                &format!("`max_attempts` of {what}"),
-                1..=u32::MAX.into(),
-            )
+            self.reader
+                .integer(node, &format!("`max_attempts` of {what}"), ATTEMPTS)
         });
         let dead_letter_queue = fields.get("dead_letter_queue").and_then(|node| {
             let name = self.reader.name(

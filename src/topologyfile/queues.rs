@@ -9,6 +9,9 @@ use crate::topologyfile::fields::Reader;
 use crate::topologyfile::queue_fields::{KEYS, Part};
 use crate::topologyfile::tree::{Key, Node};
 
+/// Every key of a binding that stands under its queue.
+pub(super) const BIND_KEYS: [&str; 3] = ["exchange", "key", "arguments"];
+
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "queues") {
         let Some(name) = queue_name(key, reader) else {
@@ -76,8 +79,7 @@ pub(super) fn read_bind(
     let what = format!("`bind` of queue '{queue}'");
     for item in reader.items(node, &what) {
         let item_what = format!("a binding of queue '{queue}'");
-        let Some(fields) = reader.fields(item, &item_what, &["exchange", "key", "arguments"])
-        else {
+        let Some(fields) = reader.fields(item, &item_what, &BIND_KEYS) else {
             continue;
         };
         let Some(source) = bindings::required(

@@ -1,6 +1,7 @@
 //! The `super_streams:` of a file: an exchange and its partitions in one line.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use crate::diagnostic::Diagnostic;
 use crate::topology::{ExchangeName, QueueType, RoutingKey, SuperStream, Topology};
@@ -11,7 +12,7 @@ use crate::topologyfile::shorthand;
 use crate::topologyfile::tree::{Key, Node};
 
 /// `partitions` or `keys`, and what a partition can be declared with.
-const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 10] = [
     "partitions",
     "keys",
     "max_age",
@@ -25,7 +26,7 @@ const KEYS: [&str; 10] = [
 ];
 
 /// As many as brokers take where nobody raised it (`stream.max_super_stream_partitions`).
-const MOST_PARTITIONS: u64 = 1000;
+pub(super) const PARTITIONS: RangeInclusive<u64> = 1..=1000;
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, places: &mut Places) {
     for (key, value) in reader.entries(node, "super_streams") {
@@ -84,7 +85,7 @@ fn keys(
     match (fields.get("partitions"), fields.get("keys")) {
         (Some(node), None) => {
             let of = format!("`partitions` of {what}");
-            let count = reader.integer(node, &of, 1..=MOST_PARTITIONS)?;
+            let count = reader.integer(node, &of, PARTITIONS)?;
             (0..count)
                 .map(|number| RoutingKey::new(number.to_string()).ok())
                 .collect()

@@ -29,7 +29,7 @@ pub(super) fn max_age(text: &str) -> Result<MaxAge, String> {
     }
     let unit_words = text.split(|c: char| !c.is_ascii_alphabetic());
     for word in unit_words {
-        if word == "M" || word.starts_with("month") || word == "y" || word.starts_with("year") {
+        if word == "M" || word.starts_with("month") || word.starts_with('y') {
             return Err("months and years have no fixed length; write days, or 1M or 1Y as the broker counts them".to_owned());
         }
     }
@@ -98,7 +98,7 @@ mod tests {
             );
         }
         for wrong in [
-            "7", "", "500ms", "0s", "1y", "2months", "1M 2d", "old", "-1d",
+            "7", "", "500ms", "0s", "1y", "1yr", "2months", "1M 2d", "old", "-1d",
         ] {
             assert!(max_age(wrong).is_err(), "{wrong}");
         }

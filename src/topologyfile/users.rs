@@ -10,13 +10,25 @@ use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Fields, Reader};
 use crate::topologyfile::tree::{Node, Value};
 
+/// Every key a user can have.
+pub(super) const USER_KEYS: [&str; 3] = ["password", "tags", "description"];
+
+/// Every key of a password.
+pub(super) const PASSWORD_KEYS: [&str; 4] = ["env", "file", "hash", "algorithm"];
+
+/// Every key of what a user may do.
+pub(super) const PERMISSION_KEYS: [&str; 4] = ["configure", "write", "read", "topics"];
+
+/// Every key of what a user may do on one exchange.
+pub(super) const TOPIC_KEYS: [&str; 2] = ["write", "read"];
+
 pub(super) fn read_users(node: &Node, reader: &mut Reader, topology: &mut Topology) {
     for (key, value) in reader.entries(node, "users") {
         let Some(name) = reader.key_name(key, UserName::new) else {
             continue;
         };
         let what = format!("user '{name}'");
-        let known = &["password", "tags", "description"];
+        let known = &USER_KEYS;
         hide_what_may_be_a_password(value, known, reader);
         let Some(fields) = reader.fields(value, &what, known) else {
             continue;
@@ -68,8 +80,7 @@ fn password(node: &Node, what: &str, reader: &mut Reader) -> Option<Password> {
         );
         return None;
     }
-    let known = &["env", "file", "hash", "algorithm"];
-    let fields = reader.fields(node, &of, known)?;
+    let fields = reader.fields(node, &of, &PASSWORD_KEYS)?;
     let mut text = |field: &str| {
         let node = fields.get(field)?;
         reader
@@ -103,8 +114,7 @@ pub(super) fn read_permissions(
             continue;
         };
         let what = format!("permissions of user '{user}'");
-        let known = &["configure", "write", "read", "topics"];
-        let Some(fields) = reader.fields(value, &what, known) else {
+        let Some(fields) = reader.fields(value, &what, &PERMISSION_KEYS) else {
             continue;
         };
         if let Some(node) = fields.get("topics") {
@@ -139,7 +149,7 @@ fn topics(
             continue;
         };
         let what = format!("permissions of user '{user}' on exchange '{exchange}'");
-        let Some(fields) = reader.fields(value, &what, &["write", "read"]) else {
+        let Some(fields) = reader.fields(value, &what, &TOPIC_KEYS) else {
             continue;
         };
         places.exchange(

@@ -6,7 +6,8 @@ use crate::topologyfile::fields::Reader;
 use crate::topologyfile::queue_fields::TYPES;
 use crate::topologyfile::tree::{Node, Value};
 
-const KEYS: [&str; 5] = [
+/// Every key of a vhost that is written as a map.
+pub(super) const KEYS: [&str; 5] = [
     "name",
     "description",
     "tags",
@@ -14,7 +15,8 @@ const KEYS: [&str; 5] = [
     "limits",
 ];
 
-const LIMITS: [&str; 2] = ["max_connections", "max_queues"];
+/// The limits a vhost can have.
+pub(super) const LIMITS: [&str; 2] = ["max_connections", "max_queues"];
 
 pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology) {
     if !matches!(node.value, Value::Map(_)) {

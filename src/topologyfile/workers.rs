@@ -10,7 +10,7 @@ use crate::topologyfile::shorthand;
 use crate::topologyfile::tree::{Key, Node};
 
 /// The keys of a queue that are not settled by being a worker.
-const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 15] = [
     "bind",
     "type",
     "retry",
@@ -120,9 +120,11 @@ mod tests {
     use crate::diagnostic::{Source, render};
     use crate::retry::{self, Strategy};
     use crate::topology::{QueueName, Topology};
-    use crate::topologyfile::{expanded, parse};
+    use crate::topologyfile::{expanded, parse, schema};
 
+    /// Whatever is read here, the schema takes too.
     fn parsed(text: &str) -> Topology {
+        assert_eq!(schema::tests::complaints(text), Vec::<String>::new());
         let source = Source {
             name: "t.yaml".to_owned(),
             text: text.to_owned(),

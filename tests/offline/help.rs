@@ -37,6 +37,7 @@ fn help_of_topology() {
     check("topology_migrate", &["topology", "migrate", "--help"]);
     check("topology_export", &["topology", "export", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
+    check("topology_schema", &["topology", "schema", "--help"]);
 }
 
 #[test]
@@ -67,6 +68,7 @@ fn the_manual_has_every_command_and_every_exit_code() {
     for command in [
         "mq-wait",
         "mq-topology-apply",
+        "mq-topology-schema",
         "mq-publish",
         "mq-consume",
         "mq-dlq-inspect",

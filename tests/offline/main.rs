@@ -8,5 +8,7 @@ mod command_line;
 mod convert;
 mod help;
 mod house;
+mod lint;
 mod readme;
+mod schema;
 mod topology_files;

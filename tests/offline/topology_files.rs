@@ -436,6 +436,8 @@ fn json_for_scripts() {
     .code(0);
     assert_eq!(
         ran.json(),
-        serde_json::json!({"valid": true, "exchanges": 2, "queues": 3, "bindings": 3})
+        serde_json::json!({
+            "valid": true, "exchanges": 2, "queues": 3, "bindings": 3, "findings": []
+        })
     );
 }

@@ -8,6 +8,8 @@
     reason = "test support: helpers are outside #[test] functions, start processes, and not every suite uses all of them"
 )]
 
+pub(crate) mod schema;
+
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -62,9 +64,17 @@ impl Mq {
         self
     }
 
-    /// Runs to the end; a run that does not end fails the test.
+    /// Runs to the end; a run that does not end fails the test. A topology file
+    /// that mq took must be one that the schema takes.
     pub(crate) fn run(self) -> Ran {
-        self.spawn().wait()
+        let files = schema::files_of(&self.command, &self.stdin);
+        let ran = self.spawn().wait();
+        if ran.code == 0 {
+            for text in &files {
+                schema::must_take(text);
+            }
+        }
+        ran
     }
 
     /// Starts it and leaves it running.

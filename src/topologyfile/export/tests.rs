@@ -10,8 +10,11 @@ use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
     DeliveryLimit, ExchangeType, LeaderLocator, MaxAge, Overflow, Queue, QueueType, RoutingKey,
 };
+use crate::topologyfile::schema;
 
+/// Whatever is read here, the schema takes too.
 fn parsed(text: &str) -> Topology {
+    assert_eq!(schema::tests::complaints(text), Vec::<String>::new());
     let source = Source {
         name: "t.yaml".to_owned(),
         text: text.to_owned(),
