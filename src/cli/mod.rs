@@ -15,8 +15,8 @@ pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use publish::PublishArgs;
 pub use topology::{
-    Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,
-    TopologyCommand, ValidateArgs,
+    Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, GraphArgs, MigrateArgs, Picture,
+    PlanArgs, TopologyCommand, ValidateArgs,
 };
 pub use wait::WaitArgs;
 

@@ -55,6 +55,24 @@ impl Topology {
         Some(queue)
     }
 
+    /// Where messages go that no binding of the exchange takes: by its argument,
+    /// else by the user policy in force for it.
+    #[must_use]
+    pub fn effective_alternate(&self, name: &ExchangeName) -> Option<ExchangeName> {
+        if let Some(alternate) = &self.exchanges.get(name)?.alternate {
+            return Some(alternate.clone());
+        }
+        let policy = self
+            .policies
+            .iter()
+            .filter(|((kind, _), policy)| {
+                *kind == PolicyKind::User && policy.takes_exchange(name.as_str())
+            })
+            .map(|(_, policy)| policy)
+            .max_by_key(|policy| policy.priority)?;
+        ExchangeName::new(text(&policy.definition, "alternate-exchange")?).ok()
+    }
+
     /// What the policies of this topology set for a queue of that name and type.
     #[must_use]
     pub fn policy_settings(&self, name: &QueueName, kind: Option<&QueueType>) -> FieldTable {

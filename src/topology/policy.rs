@@ -104,6 +104,12 @@ impl Policy {
         self.apply_to.takes_queue(kind) && self.pattern.is_found_in(name)
     }
 
+    /// Whether it is for an exchange of that name.
+    #[must_use]
+    pub fn takes_exchange(&self, name: &str) -> bool {
+        matches!(self.apply_to, ApplyTo::All | ApplyTo::Exchanges) && self.pattern.is_found_in(name)
+    }
+
     /// The same policy for names that begin with `prefix`.
     ///
     /// # Errors

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
+    ("printable", &[]),
     ("secret", &[]),
     ("broker", &[]),
     ("diagnostic", &[]),
@@ -26,6 +27,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("definitions", &[]),
     ("plan", &["topologyfile"]),
     ("deadletter", &[]),
+    ("graph", &["topologyfile"]),
     ("amqp", &[]),
     ("management", &[]),
     ("handler", &["output"]),
