@@ -60,7 +60,7 @@ fn retries(policy: &RetryPolicy) -> String {
     let attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let plural = if attempts == 1 { "" } else { "s" };
     match policy.strategy {
-        Some(strategy) => format!("{strategy}, {attempts} attempt{plural}"),
+        Some(strategy) => format!("{attempts} attempt{plural} ({strategy})"),
         None => format!("{attempts} attempt{plural}"),
     }
 }
@@ -116,7 +116,7 @@ mod tests {
         };
         assert_eq!(
             of_queue(&queue).join("; "),
-            "transient; auto-delete; dlx, 3 attempts; TTL 1m30s; expires 1day unused; \
+            "transient; auto-delete; 3 attempts (dlx); TTL 1m30s; expires 1day unused; \
              max 9 messages; max 3 MiB; reject-publish; delivery limit 5; \
              single active consumer; priorities to 3"
         );

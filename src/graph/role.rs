@@ -89,7 +89,8 @@ impl Roles {
         let gets_nothing_else = sources.is_none_or(|sources| sources.is_subset(&self.exchanges));
         let gets_dead_letters =
             sources.is_some() || self.keys.contains(&RoutingKey::of_queue(name));
-        let rests = self.named.contains(name) || (gets_dead_letters && gets_nothing_else);
+        let ends = queue.dead_lettering.is_none() && gets_dead_letters && gets_nothing_else;
+        let rests = self.named.contains(name) || ends;
         rests.then_some(Role::DeadLetter)
     }
 }

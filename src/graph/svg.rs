@@ -10,7 +10,7 @@ use std::fmt;
 use crate::graph::layout::{Layout, Link, Point, Rect, Route, Size, lay_out};
 use crate::graph::style::Look;
 use crate::graph::{EdgeKind, Graph, Node, NodeKind, label};
-use text::{escaped, shortened, width};
+use text::{escaped, shortened, width, width_of_name};
 
 /// Most nodes of a picture that a person can still read.
 pub const MAX_NODES: usize = 500;
@@ -135,7 +135,7 @@ fn arrows() -> String {
 const BARS: f64 = 10.0;
 
 fn node_size(node: &Node) -> Size {
-    let name = width(&shortened(&node.name, NAME), 13.0);
+    let name = width_of_name(&shortened(&node.name, NAME), 13.0);
     let lines = node.lines();
     let widest = lines
         .iter()
@@ -204,7 +204,7 @@ fn edge_words(labels: &[String]) -> Vec<String> {
 }
 
 fn label_size(words: &[String]) -> Size {
-    let widest = words.iter().map(|line| width(line, 11.0));
+    let widest = words.iter().map(|line| width_of_name(line, 11.0));
     let widest = widest.fold(0.0, f64::max);
     Size {
         width: if words.is_empty() { 0.0 } else { widest + 12.0 },

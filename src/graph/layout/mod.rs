@@ -96,7 +96,9 @@ pub(super) fn lay_out(nodes: &[Size], links: &[Link]) -> Layout {
             add(&mut layout, &component);
         }
     }
-    rows(&mut layout, &alone);
+    if !alone.is_empty() {
+        rows(&mut layout, &alone);
+    }
     layout
 }
 

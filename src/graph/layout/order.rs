@@ -29,8 +29,11 @@ pub(super) fn order(items: &mut Items) {
             layers.iter_mut().rev().collect()
         };
         for layer in swept {
+            // Who has the same mean changes places each second round.
+            if sweep % 4 >= 2 {
+                layer.reverse();
+            }
             sort(items, layer, &places, forward);
-            // Ties are broken the other way each second time.
             for (place, item) in layer.iter().enumerate() {
                 if let Some(slot) = places.get_mut(*item) {
                     *slot = place;
@@ -38,7 +41,7 @@ pub(super) fn order(items: &mut Items) {
             }
         }
         items.layers = layers;
-        switch_neighbours(items, &mut places);
+        switch_neighbours(items, &mut places, sweep % 4 == 1);
         let found = crossings(items, &places);
         if found < best.0 {
             best = (found, items.layers.clone());
@@ -116,8 +119,9 @@ impl Ord for Ordered {
     }
 }
 
-/// Changes places with the neighbour below wherever fewer edges cross then.
-fn switch_neighbours(items: &mut Items, places: &mut [usize]) {
+/// Changes places with the neighbour below wherever fewer edges cross then, or,
+/// to get out of a dead end, as many.
+fn switch_neighbours(items: &mut Items, places: &mut [usize], also_even: bool) {
     if items.items.len() > MANY {
         return;
     }
@@ -126,7 +130,11 @@ fn switch_neighbours(items: &mut Items, places: &mut [usize]) {
         for upper in 0..layer.len().saturating_sub(1) {
             let (a, b) = (at(layer, upper), at(layer, upper + 1));
             let as_is = crossings_of(items, a, b, places);
-            if as_is > 0 && crossings_of(items, b, a, places) < as_is {
+            if as_is == 0 {
+                continue;
+            }
+            let switched = crossings_of(items, b, a, places);
+            if switched < as_is || (also_even && switched == as_is) {
                 layer.swap(upper, upper + 1);
                 for (item, place) in [(b, upper), (a, upper + 1)] {
                     if let Some(slot) = places.get_mut(item) {

@@ -12,6 +12,9 @@ pub(super) struct Places {
 /// Rounds of drawing everything towards its neighbours.
 const ROUNDS: usize = 24;
 
+/// Further rounds in which edges follow one neighbour instead of the mean.
+const STRAIGHT: usize = 16;
+
 /// Between two edges at a node, if there is room.
 const PORT: f64 = 14.0;
 
@@ -25,15 +28,17 @@ pub(super) fn place(items: &mut Items) -> Places {
     for layer in &items.layers {
         settle(items, layer, &mut heights, &[]);
     }
-    for round in 0..ROUNDS {
-        // At first one side counts, in the end both.
+    for round in 0..ROUNDS + STRAIGHT {
+        // At first one side counts, later both, and in the end edges bend no
+        // more often than they must.
         let both = round >= ROUNDS / 2;
+        let straight = round >= ROUNDS;
         for layer in &items.layers {
-            let wishes = wishes(items, layer, &heights, true, both);
+            let wishes = wishes(items, layer, &heights, Sides { before: true, after: both, straight });
             settle(items, layer, &mut heights, &wishes);
         }
         for layer in items.layers.iter().rev() {
-            let wishes = wishes(items, layer, &heights, both, true);
+            let wishes = wishes(items, layer, &heights, Sides { before: both, after: true, straight });
             settle(items, layer, &mut heights, &wishes);
         }
     }
@@ -51,38 +56,63 @@ pub(super) fn place(items: &mut Items) -> Places {
 /// Where the neighbours want an item, and how much that matters.
 type Wish = Option<(f64, f64)>;
 
-fn wishes(items: &Items, layer: &[usize], heights: &[f64], before: bool, after: bool) -> Vec<Wish> {
-    let wish = |item: &usize| wish(items, *item, heights, before, after);
+/// Which neighbours count, and how.
+#[derive(Clone, Copy)]
+struct Sides {
+    before: bool,
+    after: bool,
+    straight: bool,
+}
+
+fn wishes(items: &Items, layer: &[usize], heights: &[f64], sides: Sides) -> Vec<Wish> {
+    let wish = |item: &usize| wish(items, *item, heights, sides);
     layer.iter().map(wish).collect()
 }
 
-fn wish(items: &Items, item: usize, heights: &[f64], before: bool, after: bool) -> Wish {
+fn wish(items: &Items, item: usize, heights: &[f64], sides: Sides) -> Wish {
     let own = items.item(item).kind;
-    let mut sum = 0.0;
-    let mut weights = 0.0;
-    let mut add = |other: usize, wanted: f64| {
-        // Long edges should be straight: they are what the eye follows.
-        let weight = match (own, items.item(other).kind) {
-            (Kind::Node, Kind::Node) => 1.0,
-            (Kind::Node, _) | (_, Kind::Node) => 2.0,
-            (_, _) => 8.0,
-        };
-        sum += weight * wanted;
-        weights += weight;
+    let mut wanted: Vec<(f64, f64)> = Vec::new();
+    // Long edges should be straight: they are what the eye follows. At a node
+    // with many edges there are many ways to bend.
+    let weight = |other: usize, edges: usize| match (own, items.item(other).kind) {
+        (Kind::Node, Kind::Node) => 1.0,
+        (Kind::Node, _) => 2.0,
+        (_, Kind::Node) if sides.straight => 2.0 / small(edges),
+        (_, Kind::Node) => 2.0,
+        (_, _) => 8.0,
     };
-    if before {
+    let count = |lists: &[Vec<usize>], item: usize| lists.get(item).map_or(1, Vec::len);
+    if sides.before {
         for piece in items.arriving.get(item).into_iter().flatten() {
             let piece = at(&items.pieces, *piece);
-            add(piece.from, at(heights, piece.from) + piece.leaves - piece.arrives);
+            let height = at(heights, piece.from) + piece.leaves - piece.arrives;
+            wanted.push((height, weight(piece.from, count(&items.leaving, piece.from))));
         }
     }
-    if after {
+    if sides.after {
         for piece in items.leaving.get(item).into_iter().flatten() {
             let piece = at(&items.pieces, *piece);
-            add(piece.to, at(heights, piece.to) + piece.arrives - piece.leaves);
+            let height = at(heights, piece.to) + piece.arrives - piece.leaves;
+            wanted.push((height, weight(piece.to, count(&items.arriving, piece.to))));
         }
     }
-    (weights > 0.0).then(|| (sum / weights, weights))
+    let sum: f64 = wanted.iter().map(|(_, weight)| weight).sum();
+    if sides.straight
+        && own != Kind::Node
+        && let [before, after] = wanted.as_slice()
+        && before.1.total_cmp(&after.1).is_ne()
+    {
+        let heavier = if before.1 > after.1 { before } else { after };
+        return Some((heavier.0, sum));
+    }
+    let mean = wanted.iter().map(|(height, weight)| height * weight / sum).sum();
+    (sum > 0.0).then_some((mean, sum))
+}
+
+/// A number of edges, which is small.
+#[expect(clippy::cast_precision_loss, reason = "edges of a node are few")]
+fn small(count: usize) -> f64 {
+    count as f64
 }
 
 /// Puts the items of a layer as near to their wishes as their order and sizes
@@ -138,7 +168,6 @@ fn distance(above: Item, below: Item) -> f64 {
 
 /// Gives every edge of a node a place of its own on its side, in the order of
 /// where they go, and lets nodes grow that have many.
-#[expect(clippy::cast_precision_loss, reason = "edges of a node are few")]
 fn ports(items: &mut Items) {
     let mut places = vec![0_usize; items.items.len()];
     for layer in &items.layers {
@@ -157,7 +186,7 @@ fn ports(items: &mut Items) {
         let mut leaving = items.leaving.get(item).cloned().unwrap_or_default();
         leaving.sort_by_key(|piece| at(&places, at(&items.pieces, *piece).to));
         let most = arriving.len().max(leaving.len());
-        let wanted = (most as f64 * PORT + 8.0).min(HIGHEST) / 2.0;
+        let wanted = (small(most) * PORT + 8.0).min(HIGHEST) / 2.0;
         let mut half = 0.0;
         if let Some(item) = items.items.get_mut(item) {
             item.below += (wanted - item.above).max(0.0);
@@ -165,10 +194,10 @@ fn ports(items: &mut Items) {
             half = item.above;
         }
         for (pieces, leaves) in [(arriving, false), (leaving, true)] {
-            let count = pieces.len() as f64;
+            let count = small(pieces.len());
             let step = PORT.min((2.0 * half - 8.0) / count);
             for (place, piece) in pieces.iter().enumerate() {
-                let port = (place as f64 - (count - 1.0) / 2.0) * step;
+                let port = (small(place) - (count - 1.0) / 2.0) * step;
                 if let Some(piece) = items.pieces.get_mut(*piece) {
                     if leaves {
                         piece.leaves = port;
@@ -198,7 +227,7 @@ fn columns(items: &Items, heights: &[f64]) -> Vec<(f64, f64)> {
         let widths = layer.iter().map(|item| items.item(*item).width);
         let right = left + widths.fold(0.0, f64::max);
         columns.push((left, right));
-        left = right + (16.0 + climb * 0.3).clamp(22.0, 110.0);
+        left = right + (20.0 + climb * 0.3).clamp(26.0, 110.0);
     }
     columns
 }

@@ -25,12 +25,20 @@ pub(super) fn shortened(text: &str, letters: usize) -> String {
     one_line(text, letters)
 }
 
-/// A letter takes at most that much of the font's size, in the common fonts of
-/// equal widths; proportional ones take less.
-const LETTER: f64 = 0.61;
+/// What a letter of the fonts with equal widths takes of the font's size.
+const EQUAL: f64 = 0.61;
 
+/// What a letter of the other fonts takes on average, with something to spare.
+const VARIED: f64 = 0.54;
+
+/// Of names and labels.
+pub(super) fn width_of_name(text: &str, size: f64) -> f64 {
+    count(text.width()) * size * EQUAL
+}
+
+/// Of everything else.
 pub(super) fn width(text: &str, size: f64) -> f64 {
-    count(text.width()) * size * LETTER
+    count(text.width()) * size * VARIED
 }
 
 /// A small number as a length.
