@@ -6,6 +6,9 @@ use crate::topology::{Binding, DeadLetterKey, ExchangeType, RoutingKey};
 /// Labels of one edge that are shown.
 const SHOWN: usize = 3;
 
+/// The argument that says how many headers must match.
+const MATCH: &str = "x-match";
+
 /// What a binding asks for; nothing where it asks for nothing. Exchanges of
 /// RabbitMQ's own types other than headers do not look at arguments.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&ExchangeType>) -> Option<String> {
@@ -16,17 +19,22 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&ExchangeType>) -> Opti
     } else if !takes_all {
         parts.push("\"\"".to_owned());
     }
-    if matches!(
-        kind,
-        None | Some(ExchangeType::Headers | ExchangeType::Plugin(_))
-    ) {
-        let arguments = &binding.arguments;
-        parts.extend(arguments.iter().map(|(name, value)| of_argument(name, value)));
+    let of_arguments = || binding.arguments.iter().filter(|(name, _)| *name != MATCH);
+    match kind {
+        Some(ExchangeType::Headers) => {
+            let matches = binding.arguments.get(MATCH).and_then(FieldValue::as_text);
+            let values: Vec<String> = of_arguments().map(of_argument).collect();
+            parts.push(format!("{}: {}", matches.unwrap_or("all"), values.join(", ")));
+        }
+        None | Some(ExchangeType::Plugin(_)) => {
+            parts.extend(binding.arguments.iter().map(of_argument));
+        }
+        Some(ExchangeType::Direct | ExchangeType::Topic | ExchangeType::Fanout) => {}
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn of_argument(name: &str, value: &FieldValue) -> String {
+fn of_argument((name, value): (&String, &FieldValue)) -> String {
     match value.as_text() {
         Some(text) => format!("{name}={text}"),
         None => format!("{name}={}", value.to_json()),

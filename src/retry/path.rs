@@ -224,29 +224,39 @@ fn wait_before(topology: &Topology, from: &QueueName, work: &QueueName) -> Optio
     wait_from(topology, from, work, &mut seen)
 }
 
+/// The same, with all queues that it passes in `seen`. No recursion: a file may
+/// chain as many wait queues as it likes.
 fn wait_from(
     topology: &Topology,
     from: &QueueName,
     work: &QueueName,
     seen: &mut BTreeSet<QueueName>,
 ) -> Option<Duration> {
-    if !seen.insert(from.clone()) {
-        return None;
+    let mut longest = None;
+    let mut waiting = vec![(from.clone(), Duration::ZERO)];
+    while let Some((name, waited)) = waiting.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let Some(queue) = topology.effective_queue(&name) else {
+            continue;
+        };
+        let (Some(ttl), Some(dead_lettering)) = (queue.message_ttl, &queue.dead_lettering) else {
+            continue;
+        };
+        let exchange = &dead_lettering.exchange;
+        let next: BTreeSet<QueueName> = dead_letter_keys(topology, &name, &queue)
+            .iter()
+            .flat_map(|key| route(topology, exchange, key, &FieldTable::new()))
+            .collect();
+        let waited = waited.saturating_add(ttl);
+        if next.contains(work) {
+            longest = longest.max(Some(waited));
+        } else {
+            waiting.extend(next.into_iter().rev().map(|queue| (queue, waited)));
+        }
     }
-    let queue = &topology.effective_queue(from)?;
-    let ttl = queue.message_ttl?;
-    let exchange = &queue.dead_lettering.as_ref()?.exchange;
-    let next: BTreeSet<QueueName> = dead_letter_keys(topology, from, queue)
-        .iter()
-        .flat_map(|key| route(topology, exchange, key, &FieldTable::new()))
-        .collect();
-    if next.contains(work) {
-        return Some(ttl);
-    }
-    next.iter()
-        .filter_map(|queue| wait_from(topology, queue, work, seen))
-        .max()
-        .map(|further| ttl + further)
+    longest
 }
 
 /// The resting place for exhausted messages behind a wait queue, and the way there.

@@ -30,13 +30,8 @@ pub fn route(
     let mut waiting = VecDeque::from([exchange.clone()]);
     while let Some(name) = waiting.pop_front() {
         if name.is_empty() {
-            queues.extend(
-                topology
-                    .queues
-                    .keys()
-                    .filter(|queue| queue.as_str() == key.as_str())
-                    .cloned(),
-            );
+            let named = QueueName::new(key.as_str()).ok();
+            queues.extend(named.filter(|queue| topology.queues.contains_key(queue)));
             continue;
         }
         let Some(here) = topology.exchange(&name) else {
