@@ -56,7 +56,8 @@ impl Drawing<'_> {
     /// The node of an exchange, drawn when it is named first.
     fn exchange(&mut self, name: &ExchangeName) -> Key {
         let found = self.topology.exchange(name);
-        let declared = found.map(|exchange| (exchange.kind.to_string(), facts::of_exchange(&exchange)));
+        let declared =
+            found.map(|exchange| (exchange.kind.to_string(), facts::of_exchange(&exchange)));
         self.node(NodeKind::Exchange, name.as_str(), declared)
     }
 
@@ -160,7 +161,10 @@ impl Drawing<'_> {
 
     /// Where dead letters go and with which key. Through the default exchange
     /// they go to the queue that the key names; a key that is kept there may be any.
-    fn dead_letter_target(&mut self, dead_lettering: &DeadLettering) -> Option<(Key, Option<String>)> {
+    fn dead_letter_target(
+        &mut self,
+        dead_lettering: &DeadLettering,
+    ) -> Option<(Key, Option<String>)> {
         let DeadLettering { exchange, key } = dead_lettering;
         if !exchange.is_empty() {
             return Some((self.exchange(exchange), Some(label::of_dead_letters(key))));

@@ -28,10 +28,22 @@ pub(super) fn of_queue(queue: &Queue) -> Vec<String> {
     fact(when(!queue.durable, "transient"));
     fact(when(queue.auto_delete, "auto-delete"));
     fact(queue.retry.as_ref().map(retries));
-    fact(queue.message_ttl.map(|ttl| format!("TTL {}", duration(ttl))));
-    fact(queue.expires.map(|age| format!("expires {} unused", duration(age))));
+    fact(
+        queue
+            .message_ttl
+            .map(|ttl| format!("TTL {}", duration(ttl))),
+    );
+    fact(
+        queue
+            .expires
+            .map(|age| format!("expires {} unused", duration(age))),
+    );
     fact(queue.max_length.map(|most| format!("max {most} messages")));
-    fact(queue.max_length_bytes.map(|most| format!("max {}", bytes(most))));
+    fact(
+        queue
+            .max_length_bytes
+            .map(|most| format!("max {}", bytes(most))),
+    );
     let is_limited = queue.max_length.is_some() || queue.max_length_bytes.is_some();
     fact(queue.overflow.filter(|_| is_limited).map(overflow));
     fact(match queue.delivery_limit {
@@ -39,7 +51,11 @@ pub(super) fn of_queue(queue: &Queue) -> Vec<String> {
         Some(DeliveryLimit::Unlimited) | None => None,
     });
     fact(when(queue.single_active_consumer, "single active consumer"));
-    fact(queue.max_priority.map(|most| format!("priorities to {most}")));
+    fact(
+        queue
+            .max_priority
+            .map(|most| format!("priorities to {most}")),
+    );
     fact(queue.delayed_retry.map(|delayed| match delayed.max {
         Some(max) => format!("holds back {} to {}", duration(delayed.min), duration(max)),
         None => format!("holds back {}", duration(delayed.min)),
@@ -60,7 +76,7 @@ fn retries(policy: &RetryPolicy) -> String {
     let attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let plural = if attempts == 1 { "" } else { "s" };
     match policy.strategy {
-        Some(strategy) => format!("{attempts} attempt{plural} ({strategy})"),
+        Some(strategy) => format!("{attempts} attempt{plural} by {strategy}"),
         None => format!("{attempts} attempt{plural}"),
     }
 }
@@ -116,7 +132,7 @@ mod tests {
         };
         assert_eq!(
             of_queue(&queue).join("; "),
-            "transient; auto-delete; 3 attempts (dlx); TTL 1m30s; expires 1day unused; \
+            "transient; auto-delete; 3 attempts by dlx; TTL 1m30s; expires 1day unused; \
              max 9 messages; max 3 MiB; reject-publish; delivery limit 5; \
              single active consumer; priorities to 3"
         );

@@ -24,7 +24,11 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&ExchangeType>) -> Opti
         Some(ExchangeType::Headers) => {
             let matches = binding.arguments.get(MATCH).and_then(FieldValue::as_text);
             let values: Vec<String> = of_arguments().map(of_argument).collect();
-            parts.push(format!("{}: {}", matches.unwrap_or("all"), values.join(", ")));
+            parts.push(format!(
+                "{}: {}",
+                matches.unwrap_or("all"),
+                values.join(", ")
+            ));
         }
         None | Some(ExchangeType::Plugin(_)) => {
             parts.extend(binding.arguments.iter().map(of_argument));

@@ -18,9 +18,7 @@ pub fn mermaid(graph: &Graph) -> String {
         };
         let words = node_words(node);
         let class = Look::of(node).class();
-        text.push_str(&format!(
-            "  n{place}{open}\"{words}\"{close}:::{class}\n"
-        ));
+        text.push_str(&format!("  n{place}{open}\"{words}\"{close}:::{class}\n"));
     }
     for edge in &graph.edges {
         let arrow = match edge.kind {

@@ -77,7 +77,8 @@ impl Node {
     /// Whether somebody should look: dead letters are waiting.
     #[must_use]
     pub fn alarms(&self) -> bool {
-        self.role == Some(Role::DeadLetter) && self.depth.is_some_and(|depth| depth.holds_messages())
+        self.role == Some(Role::DeadLetter)
+            && self.depth.is_some_and(|depth| depth.holds_messages())
     }
 
     /// What a picture says below the name.

@@ -10,7 +10,11 @@ use crate::topology::VhostName;
 #[must_use]
 pub fn graph_json(graph: &Graph, vhost: Option<&VhostName>) -> Json {
     let nodes: Vec<Json> = graph.nodes.iter().map(node_json).collect();
-    let edges: Vec<Json> = graph.edges.iter().map(|edge| edge_json(graph, edge)).collect();
+    let edges: Vec<Json> = graph
+        .edges
+        .iter()
+        .map(|edge| edge_json(graph, edge))
+        .collect();
     json!({
         "vhost": vhost.map(VhostName::as_str),
         "nodes": nodes,

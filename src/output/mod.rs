@@ -19,6 +19,7 @@ use std::io::{self, Write as _};
 
 use crate::error::{Error, ErrorKind, Result};
 
+pub use crate::printable::{one_line, printable};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
@@ -27,7 +28,6 @@ pub use graph::graph_json;
 pub use migrate::{migrate_json, migrate_text};
 pub use plan::{plan_json, plan_text};
 pub use publish::{receipt_json, receipt_text};
-pub use crate::printable::{one_line, printable};
 pub use table::Table;
 pub use text::when;
 

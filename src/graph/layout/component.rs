@@ -15,7 +15,10 @@ pub(super) struct Component {
 pub(super) fn split(nodes: &[Size], links: &[Link]) -> Vec<Component> {
     let mut leaders: Vec<usize> = (0..nodes.len()).collect();
     for link in links {
-        let (a, b) = (leader(&mut leaders, link.from), leader(&mut leaders, link.to));
+        let (a, b) = (
+            leader(&mut leaders, link.from),
+            leader(&mut leaders, link.to),
+        );
         if let Some(slot) = leaders.get_mut(a.max(b)) {
             *slot = a.min(b);
         }

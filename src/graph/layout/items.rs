@@ -37,7 +37,7 @@ pub(super) struct Piece {
 
 /// Items, pieces, and who stands where.
 pub(super) struct Items {
-    pub(super) items: Vec<Item>,
+    pub(super) list: Vec<Item>,
     pub(super) pieces: Vec<Piece>,
     /// The pieces that arrive at an item, and those that leave it.
     pub(super) arriving: Vec<Vec<usize>>,
@@ -63,7 +63,7 @@ impl Items {
             below: size.height / 2.0,
         });
         let mut all = Self {
-            items: items.collect(),
+            list: items.collect(),
             pieces: Vec::new(),
             arriving: vec![Vec::new(); sizes.len()],
             leaving: vec![Vec::new(); sizes.len()],
@@ -85,8 +85,9 @@ impl Items {
     /// The items of one link.
     fn chain(&mut self, low: usize, high: usize, label: Size) -> Vec<usize> {
         if low == high {
-            if let Some(item) = self.items.get_mut(low) {
-                item.width = item.width.max(label.width);
+            if let Some(item) = self.list.get_mut(low) {
+                // Further loops pass beside the label.
+                item.width = item.width.max(label.width + 28.0);
                 item.below += LOOP + label.height;
             }
             return Vec::new();
@@ -115,8 +116,8 @@ impl Items {
                     below: 3.0,
                 }
             };
-            chain.push(self.items.len());
-            self.items.push(item);
+            chain.push(self.list.len());
+            self.list.push(item);
             self.arriving.push(Vec::new());
             self.leaving.push(Vec::new());
         }
@@ -139,7 +140,7 @@ impl Items {
     }
 
     pub(super) fn item(&self, item: usize) -> Item {
-        at(&self.items, item)
+        at(&self.list, item)
     }
 
     /// The items that lead to this one.

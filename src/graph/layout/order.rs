@@ -7,16 +7,16 @@ use super::items::Items;
 const SWEEPS: usize = 16;
 
 /// From this many items on, a few sweeps have to do.
-const MANY: usize = 20_000;
+const MANY: usize = 10_000;
 
 /// Orders every layer: each item goes to the mean place of its neighbours in the
 /// layer before, then in the layer after, and so on; the best order seen stays.
 pub(super) fn order(items: &mut Items) {
     items.layers = as_reached(items);
-    let mut places = vec![0_usize; items.items.len()];
+    let mut places = vec![0_usize; items.list.len()];
     remember(&items.layers, &mut places);
     let mut best = (crossings(items, &places), items.layers.clone());
-    let sweeps = if items.items.len() > MANY { 2 } else { SWEEPS };
+    let sweeps = if items.list.len() > MANY { 2 } else { SWEEPS };
     for sweep in 0..sweeps {
         if best.0 == 0 {
             break;
@@ -52,10 +52,10 @@ pub(super) fn order(items: &mut Items) {
 
 /// The layers in the order in which their items are reached from the first one.
 fn as_reached(items: &Items) -> Vec<Vec<usize>> {
-    let count = items.items.iter().map(|item| item.layer + 1).max();
+    let count = items.list.iter().map(|item| item.layer + 1).max();
     let mut layers = vec![Vec::new(); count.unwrap_or(0)];
-    let mut seen = vec![false; items.items.len()];
-    let mut starts: Vec<usize> = (0..items.items.len()).collect();
+    let mut seen = vec![false; items.list.len()];
+    let mut starts: Vec<usize> = (0..items.list.len()).collect();
     starts.sort_by_key(|item| items.item(*item).layer);
     let mut waiting = Vec::new();
     for start in starts {
@@ -122,7 +122,7 @@ impl Ord for Ordered {
 /// Changes places with the neighbour below wherever fewer edges cross then, or,
 /// to get out of a dead end, as many.
 fn switch_neighbours(items: &mut Items, places: &mut [usize], also_even: bool) {
-    if items.items.len() > MANY {
+    if items.list.len() > MANY {
         return;
     }
     let mut layers = std::mem::take(&mut items.layers);

@@ -15,6 +15,9 @@ const ROUNDS: usize = 24;
 /// Further rounds in which edges follow one neighbour instead of the mean.
 const STRAIGHT: usize = 16;
 
+/// From this many items on, a few rounds have to do.
+const MANY: usize = 10_000;
+
 /// Between two edges at a node, if there is room.
 const PORT: f64 = 14.0;
 
@@ -24,25 +27,48 @@ const HIGHEST: f64 = 600.0;
 /// Decides on heights so that edges are as straight as the order allows.
 pub(super) fn place(items: &mut Items) -> Places {
     ports(items);
-    let mut heights = vec![0.0_f64; items.items.len()];
+    let mut heights = vec![0.0_f64; items.list.len()];
     for layer in &items.layers {
         settle(items, layer, &mut heights, &[]);
     }
-    for round in 0..ROUNDS + STRAIGHT {
+    let (rounds, straight) = if items.list.len() > MANY {
+        (2, 1)
+    } else {
+        (ROUNDS, STRAIGHT)
+    };
+    for round in 0..rounds + straight {
         // At first one side counts, later both, and in the end edges bend no
         // more often than they must.
-        let both = round >= ROUNDS / 2;
-        let straight = round >= ROUNDS;
+        let both = round >= rounds / 2;
+        let straight = round >= rounds;
         for layer in &items.layers {
-            let wishes = wishes(items, layer, &heights, Sides { before: true, after: both, straight });
+            let wishes = wishes(
+                items,
+                layer,
+                &heights,
+                Sides {
+                    before: true,
+                    after: both,
+                    straight,
+                },
+            );
             settle(items, layer, &mut heights, &wishes);
         }
         for layer in items.layers.iter().rev() {
-            let wishes = wishes(items, layer, &heights, Sides { before: both, after: true, straight });
+            let wishes = wishes(
+                items,
+                layer,
+                &heights,
+                Sides {
+                    before: both,
+                    after: true,
+                    straight,
+                },
+            );
             settle(items, layer, &mut heights, &wishes);
         }
     }
-    let tops = items.items.iter().zip(&heights);
+    let tops = items.list.iter().zip(&heights);
     let top = tops
         .map(|(item, height)| height - item.above)
         .fold(f64::INFINITY, f64::min);
@@ -86,7 +112,10 @@ fn wish(items: &Items, item: usize, heights: &[f64], sides: Sides) -> Wish {
         for piece in items.arriving.get(item).into_iter().flatten() {
             let piece = at(&items.pieces, *piece);
             let height = at(heights, piece.from) + piece.leaves - piece.arrives;
-            wanted.push((height, weight(piece.from, count(&items.leaving, piece.from))));
+            wanted.push((
+                height,
+                weight(piece.from, count(&items.leaving, piece.from)),
+            ));
         }
     }
     if sides.after {
@@ -105,7 +134,10 @@ fn wish(items: &Items, item: usize, heights: &[f64], sides: Sides) -> Wish {
         let heavier = if before.1 > after.1 { before } else { after };
         return Some((heavier.0, sum));
     }
-    let mean = wanted.iter().map(|(height, weight)| height * weight / sum).sum();
+    let mean = wanted
+        .iter()
+        .map(|(height, weight)| height * weight / sum)
+        .sum();
     (sum > 0.0).then_some((mean, sum))
 }
 
@@ -169,7 +201,7 @@ fn distance(above: Item, below: Item) -> f64 {
 /// Gives every edge of a node a place of its own on its side, in the order of
 /// where they go, and lets nodes grow that have many.
 fn ports(items: &mut Items) {
-    let mut places = vec![0_usize; items.items.len()];
+    let mut places = vec![0_usize; items.list.len()];
     for layer in &items.layers {
         for (place, item) in layer.iter().enumerate() {
             if let Some(slot) = places.get_mut(*item) {
@@ -177,7 +209,7 @@ fn ports(items: &mut Items) {
             }
         }
     }
-    for item in 0..items.items.len() {
+    for item in 0..items.list.len() {
         if items.item(item).kind != Kind::Node {
             continue;
         }
@@ -188,7 +220,7 @@ fn ports(items: &mut Items) {
         let most = arriving.len().max(leaving.len());
         let wanted = (small(most) * PORT + 8.0).min(HIGHEST) / 2.0;
         let mut half = 0.0;
-        if let Some(item) = items.items.get_mut(item) {
+        if let Some(item) = items.list.get_mut(item) {
             item.below += (wanted - item.above).max(0.0);
             item.above = item.above.max(wanted);
             half = item.above;

@@ -40,7 +40,7 @@ pub(super) fn route(items: &Items, places: &Places, links: &[Link], nodes: usize
         routes.push(route);
     }
     let right = places.layers.last().map_or(0.0, |(_, right)| *right);
-    let bottoms = items.items.iter().zip(&places.heights);
+    let bottoms = items.list.iter().zip(&places.heights);
     let bottom = bottoms
         .map(|(item, height)| height + item.below)
         .fold(0.0, f64::max);
@@ -100,7 +100,10 @@ fn way(items: &Items, places: &Places, boxes: &[Rect], chain: &[usize]) -> Route
                 },
             };
         }
-        route.points.push(Point { x: begins, y: start });
+        route.points.push(Point {
+            x: begins,
+            y: start,
+        });
         route.points.push(Point { x: right, y: start });
         let last = items.item(*to);
         if last.kind == Kind::Node {
@@ -122,7 +125,11 @@ fn self_loop(node: Rect, below: f64, label: Size) -> Route {
     let depth = bottom + below + LOOP - 6.0;
     // A curve comes three quarters near what it is drawn to.
     let control = bottom + (depth - bottom) * 4.0 / 3.0;
-    let reach = (node.size.width / 4.0).min(28.0) + below / 4.0;
+    let reach = if below > 0.0 {
+        node.size.width / 2.0 - 6.0
+    } else {
+        (node.size.width / 4.0).min(28.0)
+    };
     Route {
         points: vec![
             Point {

@@ -17,10 +17,7 @@ pub(super) fn sheet() -> String {
          .head{stroke:none}",
     );
     for look in Look::ALL.into_iter().filter(|look| look.is_dashed()) {
-        sheet.push_str(&format!(
-            ".{} rect{{stroke-dasharray:5 4}}",
-            look.class()
-        ));
+        sheet.push_str(&format!(".{} rect{{stroke-dasharray:5 4}}", look.class()));
     }
     for kind in EdgeKind::ALL {
         if let Some(dashes) = kind.dashes() {
