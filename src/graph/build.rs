@@ -25,7 +25,9 @@ pub fn draw(topology: &Topology, depths: Option<&Depths>) -> Graph {
         nodes: BTreeMap::new(),
         edges: BTreeMap::new(),
     };
-    for name in topology.exchanges.keys() {
+    // The broker's own exchanges, such as amq.rabbitmq.trace, only if something
+    // uses them.
+    for name in topology.exchanges.keys().filter(|name| !name.is_reserved()) {
         drawing.exchange(name);
         drawing.alternate(name);
     }

@@ -41,6 +41,7 @@ fn the_broker_is_drawn_with_its_depths() {
         (&dlq["role"], &dlq["alarm"]),
         (&json!("dead_letter"), &json!(true))
     );
+    assert_eq!(node(&graph, "exchange:amq.rabbitmq.trace"), Json::Null);
     let edges: Vec<String> = graph["edges"]
         .as_array()
         .into_iter()
