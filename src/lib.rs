@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
 //! | edges | `amqp` (only user of lapin), `management` (only user of HTTP), `handler`, `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
-//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `deadletter`, `worker::machine` | do I/O, read a clock, roll dice |
-//! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `error`, `exit` | know who uses it |
+//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `deadletter`, `graph`, `worker::machine` | do I/O, read a clock, roll dice |
+//! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `printable`, `error`, `exit` | know who uses it |
 //!
 //! Invariants: a message is settled only after its outcome is confirmed; a
 //! message counts as published only when it is confirmed *and* routed; every
@@ -27,12 +27,14 @@ pub mod endpoint;
 pub mod error;
 pub mod exit;
 pub mod field;
+pub mod graph;
 pub mod handler;
 pub mod lint;
 pub mod management;
 pub mod message;
 pub mod output;
 pub mod plan;
+pub mod printable;
 pub mod retry;
 pub mod routing;
 pub mod secret;

@@ -3,6 +3,7 @@
 mod consume;
 mod dlq;
 mod global;
+mod graph;
 mod publish;
 mod topology;
 mod wait;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 pub use consume::{ConsumeArgs, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
+pub use graph::{GraphArgs, Picture};
 pub use publish::PublishArgs;
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::global::duration;
+use crate::cli::graph::GraphArgs;
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
@@ -17,6 +18,7 @@ pub enum TopologyCommand {
     Plan(PlanArgs),
     Apply(ApplyArgs),
     Validate(ValidateArgs),
+    Graph(GraphArgs),
     Export(ExportArgs),
     Convert(ConvertArgs),
     Destroy(DestroyArgs),
@@ -71,7 +73,7 @@ pub struct DestroyArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology export --vhost shop > shop.yaml
-  mq topology export > all.yaml && mq topology plan --check all.yaml
+  mq topology export > all.yaml && mq topology plan --check --no-lint all.yaml
 
 Exit codes:
   0 everything was written
@@ -157,6 +159,7 @@ impl Files {
 
 Exit codes:
   0 the broker has it
+  1 the lint found a mistake: nothing was changed
   2 something is there otherwise, needs a newer broker, or --yes is missing: nothing was changed
   3 failed after something was created (the report says what)
   65 a file is wrong
@@ -197,6 +200,10 @@ pub struct ApplyArgs {
     /// Permit what is not done unasked
     #[arg(long, value_enum, value_name = "WHAT")]
     pub allow: Vec<Allow>,
+
+    /// Do not lint: take also what would lose messages, as it is
+    #[arg(long)]
+    pub no_lint: bool,
 }
 
 /// What apply does only when told to.
@@ -221,7 +228,7 @@ pub enum Allow {
 
 Exit codes:
   0 the plan can be applied
-  1 with --check: something differs
+  1 the lint found a mistake; with --check also: something differs
   2 something is there otherwise and cannot be changed in place, or needs a newer broker
   65 a file is wrong
   66 a file is missing
@@ -239,6 +246,10 @@ pub struct PlanArgs {
     /// Show also what `apply --prune` would delete
     #[arg(long)]
     pub prune: bool,
+
+    /// Do not lint: take also what would lose messages, as it is
+    #[arg(long)]
+    pub no_lint: bool,
 }
 
 /// Check and lint files without a broker.

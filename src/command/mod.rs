@@ -16,6 +16,7 @@ mod topology_convert;
 mod topology_destroy;
 mod topology_export;
 mod topology_files;
+mod topology_graph;
 mod topology_lint;
 mod topology_migrate;
 mod topology_plan;
@@ -96,6 +97,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Validate(args)) => {
             topology_validate::run(&args, &cli.global)
+        }
+        Command::Topology(TopologyCommand::Graph(args)) => {
+            let broker = args.live.then(|| session(cli.global.clone())).transpose()?;
+            block_on(topology_graph::run(&args, &cli.global, broker))
         }
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))

@@ -20,7 +20,7 @@ use crate::plan::{
 use crate::topology::{PolicyKind, Topology};
 
 pub(super) async fn run(args: &ApplyArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let linted = Linted::load(&args.files)?;
+    let linted = Linted::load(&args.files, args.no_lint)?;
     let topology = topology_files::with_passwords(linted.topology.clone())?;
     topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());

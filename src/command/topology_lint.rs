@@ -15,22 +15,33 @@ use crate::topologyfile::File;
 /// Files that were read and linted as far as can be done without a broker.
 pub(super) struct Linted {
     file: File,
+    off: bool,
     /// What they declare, under the names that the command asks for.
     pub(super) topology: Topology,
 }
 
 impl Linted {
-    /// Reads the files; stops at what is a mistake on every broker.
-    pub(super) fn load(files: &Files) -> Result<Self> {
+    /// Reads the files; stops at what is a mistake on every broker, unless the
+    /// lint is `off`.
+    pub(super) fn load(files: &Files, off: bool) -> Result<Self> {
         let file = topology_files::parse_file(&topology_files::load_sources(files.all())?)?;
         let topology = topology_files::named(file.topology.clone(), files)?;
-        stop_at_errors(&file, &file.locate(lint_for_all(&file.topology)))?;
-        Ok(Self { file, topology })
+        if !off {
+            stop_at_errors(&file, &file.locate(lint_for_all(&file.topology)))?;
+        }
+        Ok(Self {
+            file,
+            off,
+            topology,
+        })
     }
 
     /// Stops at what is a mistake on a broker like `facts`, and tells what
     /// looks like one.
     pub(super) fn judge(&self, facts: &BrokerFacts, session: &Session) -> Result<()> {
+        if self.off {
+            return Ok(());
+        }
         let found = self.file.locate(lint(&self.file.topology, Some(facts)));
         let warnings = at_least(Level::Warning, &found);
         session.warn(|| told(&self.file, &warnings));
@@ -75,6 +86,6 @@ fn stop_at_errors(file: &File, found: &[Diagnostic]) -> Result<()> {
         ),
     )
     .hint(format!(
-        "if it is meant so, write `# mq: allow {example}` on the line above"
+        "if it is meant so, write `# mq: allow {example}` on the line above, or pass --no-lint"
     )))
 }

@@ -13,7 +13,7 @@ use crate::plan::{Plan, Unsupported, Verb, plan, prunable, pruned_objects, unsup
 use crate::topology::{Topology, VhostName};
 
 pub(super) async fn run(args: &PlanArgs, mut session: Session) -> anyhow::Result<Exit> {
-    let linted = Linted::load(&args.files)?;
+    let linted = Linted::load(&args.files, args.no_lint)?;
     let topology = topology_files::with_passwords(linted.topology.clone())?;
     topology_prune::must_own_something(&topology, args.prune)?;
     session.prefer_vhost(topology.vhost.as_ref());

@@ -41,10 +41,9 @@ impl Keys {
             Self::Exact(key) => topic_matches(pattern, key).then(|| self.clone()),
             Self::Any => Some(Self::of_pattern(pattern)),
             Self::Pattern(own) => overlap(own, pattern).then(|| match Self::of_pattern(pattern) {
-                Self::Any => self.clone(),
                 exact @ Self::Exact(_) => exact,
                 Self::Pattern(other) if covers(own, &other) => Self::Pattern(other),
-                Self::Pattern(_) => self.clone(),
+                Self::Any | Self::Pattern(_) => self.clone(),
             }),
         }
     }

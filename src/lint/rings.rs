@@ -61,11 +61,10 @@ impl Search {
                     self.enter(next);
                     path.push((next, 0));
                 }
-                Some(Some(order)) => {
-                    if self.on_stack.get(next).copied().unwrap_or(false) {
-                        self.lower(node, order);
-                    }
+                Some(Some(order)) if self.on_stack.get(next).copied().unwrap_or(false) => {
+                    self.lower(node, order);
                 }
+                Some(Some(_)) => {}
             }
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::broker::BrokerFacts;
 use crate::error::Result;
+use crate::graph::{Depth, Depths};
 use crate::management::Management;
 use crate::management::wire::WireQueue;
 use crate::topology::{QueueName, QueueType, VhostName};
@@ -71,6 +72,30 @@ impl Management {
             Ok((name, (kind, queue.messages_unacknowledged)))
         });
         Ok(Counts::Seen(counted.collect::<Result<_>>()?))
+    }
+
+    /// The depth of every queue of a vhost, as of the last statistics.
+    ///
+    /// # Errors
+    /// When the vhost cannot be read.
+    pub async fn depths(&self, vhost: &VhostName) -> Result<Depths> {
+        let doing = format!("count messages in vhost '{vhost}'");
+        let path = ["queues", vhost.as_str()];
+        let columns = [(
+            "columns",
+            "name,exclusive,messages_ready,messages_unacknowledged,consumers",
+        )];
+        let queues: Vec<WireQueue> = self.list(&path, &columns, &doing).await?;
+        let depths = queues.into_iter().map(|queue| {
+            let depth = Depth {
+                ready: queue.messages_ready,
+                unacknowledged: queue.messages_unacknowledged,
+                consumers: queue.consumers,
+                exclusive: queue.exclusive,
+            };
+            Ok((QueueName::new(queue.name)?, depth))
+        });
+        depths.collect()
     }
 
     /// The names of all queues, those of single connections included.

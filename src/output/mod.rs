@@ -8,6 +8,7 @@ mod apply;
 mod consume;
 mod destroy;
 mod dlq;
+mod graph;
 mod migrate;
 mod plan;
 mod publish;
@@ -18,15 +19,17 @@ use std::io::{self, Write as _};
 
 use crate::error::{Error, ErrorKind, Result};
 
+pub use crate::printable::{one_line, printable};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
 pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
+pub use graph::graph_json;
 pub use migrate::{migrate_json, migrate_text};
 pub use plan::{plan_json, plan_text};
 pub use publish::{receipt_json, receipt_text};
 pub use table::Table;
-pub use text::{one_line, printable, when};
+pub use text::when;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

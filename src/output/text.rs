@@ -1,35 +1,8 @@
-//! Text that came from elsewhere, made safe to show.
+//! JSON and times, made safe and readable.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Control characters escaped, as are the marks that reverse or hide text.
-/// Line ends and tabs are kept.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '\n' | '\t') {
-            shown.push(c);
-        } else {
-            push_escaped(&mut shown, c);
-        }
-    }
-    shown
-}
-
-/// As [`printable`], on one line and at most `width` characters long.
-#[must_use]
-pub fn one_line(text: &str, width: usize) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        if shown.chars().count() >= width {
-            shown.push('…');
-            break;
-        }
-        push_escaped(&mut shown, c);
-    }
-    shown
-}
+use crate::printable::hides;
 
 /// Escapes in JSON text what its own escaping leaves alone. Such characters
 /// stand only inside strings there, so the meaning stays the same.
@@ -43,22 +16,6 @@ pub(super) fn escape_in_json(json: &str) -> String {
         }
     }
     shown
-}
-
-/// Marks that reverse, join or hide text.
-fn hides(c: char) -> bool {
-    matches!(
-        c,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
-    )
-}
-
-fn push_escaped(shown: &mut String, c: char) {
-    if c.is_control() || hides(c) {
-        shown.extend(c.escape_default());
-    } else {
-        shown.push(c);
-    }
 }
 
 /// Seconds since 1970 as `2026-11-29T03:00:00Z`.
@@ -77,17 +34,6 @@ pub fn when(seconds: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_dead_letter_cannot_drive_the_terminal() {
-        assert_eq!(
-            printable("a\x1b[31mb\n\u{202e}c"),
-            "a\\u{1b}[31mb\n\\u{202e}c"
-        );
-        assert_eq!(one_line("a\nb", 10), "a\\nb");
-        assert_eq!(one_line("abcdef", 3), "abc…");
-        assert_eq!(one_line("naïve 日本", 10), "naïve 日本");
-    }
 
     #[test]
     fn json_says_the_same_and_shows_nothing_odd() {

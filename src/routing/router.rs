@@ -102,7 +102,7 @@ impl<'t> Router<'t> {
         for (name, exchange) in &topology.exchanges {
             let compiled = exchanges.entry(name).or_default();
             compiled.by = By::of(&exchange.kind);
-            compiled.alternate = topology.effective_alternate(name, exchange);
+            compiled.alternate = topology.effective_alternate(name);
         }
         let mut into: HashMap<&Destination, Vec<&Binding>> = HashMap::new();
         for binding in &topology.bindings {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
-    DeliveryLimit, Exchange, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName,
-    QueueType, RoutingKey, Topology,
+    DeliveryLimit, ExchangeName, Overflow, Policy, PolicyKind, Queue, QueueName, QueueType,
+    RoutingKey, Topology,
 };
 
 impl Topology {
@@ -55,6 +55,24 @@ impl Topology {
         Some(queue)
     }
 
+    /// Where messages go that no binding of the exchange takes: by its argument,
+    /// else by the user policy in force for it.
+    #[must_use]
+    pub fn effective_alternate(&self, name: &ExchangeName) -> Option<ExchangeName> {
+        if let Some(alternate) = &self.exchanges.get(name)?.alternate {
+            return Some(alternate.clone());
+        }
+        let policy = self
+            .policies
+            .iter()
+            .filter(|((kind, _), policy)| {
+                *kind == PolicyKind::User && policy.takes_exchange(name.as_str())
+            })
+            .map(|(_, policy)| policy)
+            .max_by_key(|policy| policy.priority)?;
+        ExchangeName::new(text(&policy.definition, "alternate-exchange")?).ok()
+    }
+
     /// What the policies of this topology set for a queue of that name and type.
     #[must_use]
     pub fn policy_settings(&self, name: &QueueName, kind: Option<&QueueType>) -> FieldTable {
@@ -72,28 +90,6 @@ impl Topology {
     }
 
     /// The policy of one kind that is in force: the highest priority that matches.
-    /// Where the exchange sends what its bindings take nowhere: its argument
-    /// wins over a policy (ae.md).
-    #[must_use]
-    pub fn effective_alternate(
-        &self,
-        name: &ExchangeName,
-        exchange: &Exchange,
-    ) -> Option<ExchangeName> {
-        let by_policy = || {
-            let policy = self
-                .policies
-                .iter()
-                .filter(|((kind, _), policy)| {
-                    *kind == PolicyKind::User && policy.takes_exchange(name.as_str())
-                })
-                .map(|(_, policy)| policy)
-                .max_by_key(|policy| policy.priority)?;
-            ExchangeName::new(text(&policy.definition, "alternate-exchange")?).ok()
-        };
-        exchange.alternate.clone().or_else(by_policy)
-    }
-
     fn policy_of(&self, kind: PolicyKind, name: &QueueName, queue: &Queue) -> Option<&Policy> {
         self.policies
             .iter()
@@ -209,11 +205,13 @@ operator_policies:
         };
         let name = crate::topology::PolicyName::new("p").expect("name");
         topology.policies.insert((PolicyKind::User, name), policy);
-        let alternate = |name: &str, own: Option<&str>| {
-            let mut exchange = Exchange::durable(crate::topology::ExchangeType::Topic);
+        let mut alternate = |name: &str, own: Option<&str>| {
+            let mut exchange =
+                crate::topology::Exchange::durable(crate::topology::ExchangeType::Topic);
             exchange.alternate = own.map(|own| ExchangeName::new(own).expect("name"));
             let name = ExchangeName::new(name).expect("name");
-            let found = topology.effective_alternate(&name, &exchange);
+            topology.exchanges.insert(name.clone(), exchange);
+            let found = topology.effective_alternate(&name);
             found.map(|name| name.to_string())
         };
         assert_eq!(alternate("in", None).as_deref(), Some("rest"));

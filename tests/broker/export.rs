@@ -31,14 +31,17 @@ bindings: [ { source: t, destination: f, destination_type: exchange, key: 'a.*' 
     let file = TextFile::new("exported.yaml", &exported.stdout);
     let check = |vhost: &Vhost| {
         vhost
-            .mq(["topology", "plan", "--check", &file.path()])
+            .mq(["topology", "plan", "--no-lint", "--check", &file.path()])
             .run()
     };
     check(&vhost).code(0);
 
     let other = Vhost::new();
     check(&other).code(1);
-    other.mq(["topology", "apply", &file.path()]).run().code(0);
+    other
+        .mq(["topology", "apply", "--no-lint", &file.path()])
+        .run()
+        .code(0);
     check(&other).code(0);
     // Not /api/definitions: 4.0.5 answers 500 for a vhost name with an é.
     let definitions = |vhost: &Vhost| -> Vec<Vec<String>> {
@@ -85,7 +88,7 @@ fn dead_letters_that_lead_nowhere_are_exported_as_they_are() {
     let exported = vhost.mq(["topology", "export"]).run().code(0);
     let file = TextFile::new("exported.yaml", &exported.stdout);
     vhost
-        .mq(["topology", "plan", "--check", &file.path()])
+        .mq(["topology", "plan", "--no-lint", "--check", &file.path()])
         .run()
         .code(0);
 }

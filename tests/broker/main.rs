@@ -12,6 +12,7 @@ mod convert;
 mod definitions;
 mod destroy;
 mod export;
+mod graph;
 mod in_use;
 mod inspect;
 mod ledger;

@@ -537,7 +537,7 @@ queues:
 exchanges: { in: { type: topic }, dlx: { type: fanout } }
 queues:
   work: { type: quorum, dead_letter: { exchange: dlx }, bind: [ { exchange: in, key: 'a.#' }, { exchange: in, key: b } ] }
-  other: { type: classic }
+  other: { type: classic, bind: [ { exchange: dlx } ] }
 ",
     );
     let path = wanted.path();

@@ -36,6 +36,7 @@ fn help_of_topology() {
     check("topology_destroy", &["topology", "destroy", "--help"]);
     check("topology_migrate", &["topology", "migrate", "--help"]);
     check("topology_export", &["topology", "export", "--help"]);
+    check("topology_graph", &["topology", "graph", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
     check("topology_schema", &["topology", "schema", "--help"]);
 }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
+    ("printable", &[]),
     ("secret", &[]),
     ("broker", &[]),
     ("diagnostic", &[]),
@@ -27,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("definitions", &[]),
     ("plan", &["topologyfile"]),
     ("deadletter", &[]),
+    ("graph", &["topologyfile"]),
     ("amqp", &[]),
     ("management", &[]),
     ("handler", &["output"]),

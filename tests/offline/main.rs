@@ -6,6 +6,7 @@ mod support;
 mod addresses;
 mod command_line;
 mod convert;
+mod graph;
 mod help;
 mod house;
 mod lint;

@@ -89,3 +89,18 @@ fn words(line: &str) -> Vec<String> {
     words.retain(|word| !word.is_empty());
     words
 }
+
+/// The picture is the one that the command draws.
+#[test]
+fn the_picture_of_the_orders_is_drawn_by_the_command() {
+    let drawn = Mq::new(["topology", "graph", "topologies/orders.yaml"])
+        .run()
+        .code(0)
+        .stdout;
+    let shown = README.split("```mermaid\n").nth(1).unwrap_or_default();
+    let shown = shown.split("```").next().unwrap_or_default();
+    assert_eq!(
+        shown, drawn,
+        "put the output of the command into the README"
+    );
+}

@@ -1,5 +1,6 @@
 use super::*;
 use crate::diagnostic::Source;
+use crate::topology::Topology;
 
 /// Reads a topology whose retry block is not checked, then asks for the path of `work`.
 fn found(yaml: &str) -> Result<RetryPath, PathProblem> {
@@ -7,16 +8,19 @@ fn found(yaml: &str) -> Result<RetryPath, PathProblem> {
 }
 
 fn found_with(yaml: &str, dead_letter_queue: Option<&str>) -> Result<RetryPath, PathProblem> {
-    let source = Source {
-        name: "t.yaml".to_owned(),
-        text: format!("version: 1\n{yaml}"),
-    };
-    let topology = crate::topologyfile::parse(&[source], &|_| None).expect("topology");
     let policy = RetryPolicy {
         dead_letter_queue: dead_letter_queue.map(queue),
         ..RetryPolicy::default()
     };
-    path(&Router::new(&topology), &queue("work"), &policy)
+    path(&Router::new(&parsed(yaml)), &queue("work"), &policy)
+}
+
+fn parsed(yaml: &str) -> Topology {
+    let source = Source {
+        name: "t.yaml".to_owned(),
+        text: format!("version: 1\n{yaml}"),
+    };
+    crate::topologyfile::parse(&[source], &|_| None).expect("topology")
 }
 
 fn queue(name: &str) -> QueueName {
@@ -351,4 +355,36 @@ queues:
             Duration::from_secs(5)
         ))
     );
+}
+
+#[test]
+fn no_chain_of_wait_queues_is_too_long() {
+    let mut yaml = "exchanges: { dlx: { type: direct } }
+queues:
+  work: { dead_letter: { exchange: dlx, key: a } }
+  dead: { bind: [ { exchange: dlx, key: dead } ] }
+  q0: { message_ttl: 1s, dead_letter: { exchange: '', key: q1 }, bind: [ { exchange: dlx, key: a } ] }
+"
+    .to_owned();
+    for n in 1..1000 {
+        let next = if n == 999 {
+            "work".to_owned()
+        } else {
+            format!("q{}", n + 1)
+        };
+        yaml.push_str(&format!(
+            "  q{n}: {{ message_ttl: 1s, dead_letter: {{ exchange: '', key: {next} }} }}\n"
+        ));
+    }
+    let little = std::thread::Builder::new().stack_size(256 * 1024);
+    let topology = parsed(&yaml);
+    let found = little.spawn(move || {
+        path(
+            &Router::new(&topology),
+            &queue("work"),
+            &RetryPolicy::default(),
+        )
+    });
+    let path = found.expect("thread").join().expect("no overflow");
+    assert_eq!(path.expect("path").longest_wait, Duration::from_secs(1000));
 }
