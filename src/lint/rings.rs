@@ -56,7 +56,6 @@ impl Search {
                 continue;
             };
             match self.order.get(next).copied() {
-                None => {}
                 Some(None) => {
                     self.enter(next);
                     path.push((next, 0));
@@ -64,7 +63,7 @@ impl Search {
                 Some(Some(order)) if self.on_stack.get(next).copied().unwrap_or(false) => {
                     self.lower(node, order);
                 }
-                Some(Some(_)) => {}
+                None | Some(Some(_)) => {}
             }
         }
     }
