@@ -3,8 +3,10 @@
 mod consume;
 mod dlq;
 mod global;
+mod headers;
 mod publish;
 mod topology;
+mod topology_route;
 mod wait;
 
 use clap::{Args, Parser, Subcommand};
@@ -13,11 +15,13 @@ use clap_complete::Shell;
 pub use consume::{ConsumeArgs, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
+pub use headers::HeaderArgs;
 pub use publish::PublishArgs;
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,
     TopologyCommand, ValidateArgs,
 };
+pub use topology_route::RouteArgs;
 pub use wait::WaitArgs;
 
 /// Set RabbitMQ up, feed it, work it and un-jam it.

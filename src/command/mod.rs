@@ -5,6 +5,7 @@
 
 mod consume;
 mod dlq_inspect;
+mod headers;
 mod publish;
 mod reconnect;
 mod retry_path;
@@ -19,6 +20,7 @@ mod topology_files;
 mod topology_migrate;
 mod topology_plan;
 mod topology_prune;
+mod topology_route;
 mod topology_steps;
 mod topology_survey;
 mod topology_validate;
@@ -95,6 +97,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topology(TopologyCommand::Validate(args)) => {
             topology_validate::run(&args, &cli.global)
         }
+        Command::Topology(TopologyCommand::Route(args)) => topology_route::run(&args, &cli.global),
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
         }

@@ -11,6 +11,7 @@ mod dlq;
 mod migrate;
 mod plan;
 mod publish;
+mod route;
 mod table;
 mod text;
 
@@ -25,6 +26,7 @@ pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
 pub use migrate::{migrate_json, migrate_text};
 pub use plan::{plan_json, plan_text};
 pub use publish::{receipt_json, receipt_text};
+pub use route::{outlook_json, outlook_text, path_words};
 pub use table::Table;
 pub use text::{one_line, printable, when};
 

@@ -8,9 +8,11 @@ mod death;
 mod headers;
 mod journey;
 mod message;
+mod outlook;
 mod router;
 mod topic;
 mod topic_trie;
+mod way;
 
 use std::collections::BTreeSet;
 
@@ -20,8 +22,10 @@ use crate::topology::{ExchangeName, QueueName, RoutingKey, Topology};
 pub use death::{Death, Departure, Held, Loss};
 pub use journey::{Journey, Step};
 pub use message::Message;
+pub use outlook::{Outlook, Reached, unknown_because};
 pub use router::{Hop, Routed, Router};
 pub use topic::matches as topic_matches;
+pub use way::{End, Way};
 
 /// The queues that one message with this key and these headers reaches through
 /// `exchange`; who asks often makes a [`Router`].

@@ -14,6 +14,7 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod routing_tests;
 mod shorthand;
 mod super_streams;
 mod tree;
@@ -27,6 +28,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, expanded, export};
+pub(crate) use fields::closest;
 
 use fields::Reader;
 use tree::Node;
@@ -34,7 +36,7 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "version",
     "vhost",
     "exchanges",
@@ -48,6 +50,7 @@ const KEYS: [&str; 13] = [
     "permissions",
     "owns",
     "elsewhere",
+    "tests",
 ];
 
 /// Reads several files as one topology.
@@ -79,6 +82,9 @@ pub fn parse(
         }
         if let Some(node) = root.entry("super_streams") {
             super_streams::read(node, &mut reader, &mut topology, &mut places);
+        }
+        if let Some(node) = root.entry("tests") {
+            routing_tests::read(node, sources, &mut reader, &mut topology, &mut places);
         }
     }
     // References are checked only in what could be read: one misspelled key

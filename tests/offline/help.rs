@@ -37,6 +37,7 @@ fn help_of_topology() {
     check("topology_migrate", &["topology", "migrate", "--help"]);
     check("topology_export", &["topology", "export", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
+    check("topology_route", &["topology", "route", "--help"]);
 }
 
 #[test]

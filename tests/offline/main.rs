@@ -9,4 +9,6 @@ mod convert;
 mod help;
 mod house;
 mod readme;
+mod route;
+mod routing_tests;
 mod topology_files;
