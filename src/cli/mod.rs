@@ -7,6 +7,7 @@ mod headers;
 mod publish;
 mod topology;
 mod topology_route;
+mod topology_test;
 mod wait;
 
 use clap::{Args, Parser, Subcommand};
@@ -22,6 +23,7 @@ pub use topology::{
     TopologyCommand, ValidateArgs,
 };
 pub use topology_route::RouteArgs;
+pub use topology_test::TestArgs;
 pub use wait::WaitArgs;
 
 /// Set RabbitMQ up, feed it, work it and un-jam it.

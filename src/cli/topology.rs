@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::global::duration;
 use crate::cli::topology_route::RouteArgs;
+use crate::cli::topology_test::TestArgs;
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
@@ -19,6 +20,7 @@ pub enum TopologyCommand {
     Apply(ApplyArgs),
     Validate(ValidateArgs),
     Route(RouteArgs),
+    Test(TestArgs),
     Export(ExportArgs),
     Convert(ConvertArgs),
     Destroy(DestroyArgs),

@@ -23,6 +23,7 @@ mod topology_prune;
 mod topology_route;
 mod topology_steps;
 mod topology_survey;
+mod topology_test;
 mod topology_validate;
 mod wait;
 
@@ -98,6 +99,15 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             topology_validate::run(&args, &cli.global)
         }
         Command::Topology(TopologyCommand::Route(args)) => topology_route::run(&args, &cli.global),
+        Command::Topology(TopologyCommand::Test(args)) if args.live => {
+            let global = cli.global.clone();
+            block_on(topology_test::run_live(
+                &args,
+                &global,
+                session(cli.global)?,
+            ))
+        }
+        Command::Topology(TopologyCommand::Test(args)) => topology_test::run(&args, &cli.global),
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
         }

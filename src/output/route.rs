@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 
 use crate::field::table_to_json;
 use crate::output::one_line;
-use crate::routing::{Death, Hop, Journey, Outlook, unknown_because};
-use crate::topology::{Binding, ExchangeName, RoutingKey, Topology};
+use crate::routing::{Death, Hop, Journey, Outlook, path_words, unknown_because};
+use crate::topology::{ExchangeName, RoutingKey, Topology};
 
 /// Most ways shown for one death.
 const MOST_WAYS: usize = 20;
@@ -38,7 +38,7 @@ pub fn outlook_text(outlook: &Outlook<'_>, topology: &Topology) -> String {
         };
         for (death, journey) in deaths {
             let mut label = death.reason();
-            for line in way_lines(journey, topology) {
+            for line in journey.told(MOST_WAYS, topology) {
                 let _ = write!(text, "\n      {label:<DEATH_WIDTH$} → {}", shown(&line));
                 label = "";
             }
@@ -72,49 +72,6 @@ fn message_words(outlook: &Outlook<'_>) -> String {
         let _ = write!(words, " {}", table_to_json(&message.headers));
     }
     words
-}
-
-/// How a message came to a queue: `by binding 'a.*' to exchange 'x', by binding 'b'`.
-#[must_use]
-pub fn path_words(path: &[(ExchangeName, Hop<'_>)]) -> String {
-    let next = path.iter().skip(1).map(|(exchange, _)| Some(exchange));
-    let next = next.chain(std::iter::once(None));
-    let hops: Vec<String> = path
-        .iter()
-        .zip(next)
-        .map(|((_, hop), next)| match (hop, next) {
-            (Hop::Default, _) => "by its name".to_owned(),
-            (Hop::Alternate, Some(next)) => format!("by the alternate exchange '{next}'"),
-            (Hop::Alternate, None) => "by the alternate exchange".to_owned(),
-            (Hop::Binding(binding), Some(next)) => {
-                format!("{} to exchange '{next}'", binding_words(binding))
-            }
-            (Hop::Binding(binding), None) => binding_words(binding),
-        })
-        .collect();
-    hops.join(", ")
-}
-
-fn binding_words(binding: &Binding) -> String {
-    let mut words = String::from("by binding");
-    if !binding.key.is_empty() || binding.arguments.is_empty() {
-        let _ = write!(words, " '{}'", binding.key);
-    }
-    if !binding.arguments.is_empty() {
-        let _ = write!(words, " {}", table_to_json(&binding.arguments));
-    }
-    words
-}
-
-/// A line for each copy; not more than people read.
-pub(super) fn way_lines(journey: &Journey, topology: &Topology) -> Vec<String> {
-    let ways = journey.ways(MOST_WAYS + 1);
-    let told = ways.iter().take(MOST_WAYS).map(|way| way.told(topology));
-    let mut lines: Vec<String> = told.collect();
-    if ways.len() > MOST_WAYS {
-        lines.push("… and more".to_owned());
-    }
-    lines
 }
 
 /// The same as JSON: `exchange`, `routing_keys`, `headers`, `reached` with

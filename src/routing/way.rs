@@ -66,6 +66,21 @@ impl Journey {
         ways.truncate(most);
         ways
     }
+
+    /// The first `most` ways in words, and whether there are more.
+    #[must_use]
+    pub fn told(&self, most: usize, topology: &Topology) -> Vec<String> {
+        let ways = self.ways(most + 1);
+        let mut lines: Vec<String> = ways
+            .iter()
+            .take(most)
+            .map(|way| way.told(topology))
+            .collect();
+        if ways.len() > most {
+            lines.push("… and more".to_owned());
+        }
+        lines
+    }
 }
 
 fn way<'j>(path: &[(&'j Step, std::slice::Iter<'j, QueueName>)], end: End<'j>) -> Way<'j> {

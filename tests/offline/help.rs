@@ -38,6 +38,7 @@ fn help_of_topology() {
     check("topology_export", &["topology", "export", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
     check("topology_route", &["topology", "route", "--help"]);
+    check("topology_test", &["topology", "test", "--help"]);
 }
 
 #[test]

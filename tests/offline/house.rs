@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -20,6 +20,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("topology", &[]),
     ("endpoint", &[]),
     ("routing", &[]),
+    ("proof", &[]),
     ("retry", &["topologyfile"]),
     ("message", &[]),
     ("topologyfile", &[]),
