@@ -20,6 +20,7 @@ mod intake;
 mod lock;
 mod publish;
 mod socket;
+mod stream;
 
 pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};

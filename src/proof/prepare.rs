@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::{
-    DeliveryLimit, Policy, Queue, QueueName, QueueType, Topology, VhostSettings,
-};
+use crate::routing;
+use crate::topology::{DeliveryLimit, Policy, Queue, QueueName, Topology, VhostSettings};
 
 /// The longest wait in a wait queue.
 pub const MOST_WAIT: Duration = Duration::from_millis(300);
@@ -71,11 +70,9 @@ pub fn prepared(topology: &Topology, keep: &BTreeSet<QueueName>) -> Topology {
 /// Whether messages leave this queue by themselves for another one.
 #[must_use]
 pub fn waits(topology: &Topology, name: &QueueName) -> bool {
-    topology.effective_queue(name).is_some_and(|queue| {
-        queue.message_ttl.is_some()
-            && queue.dead_lettering.is_some()
-            && queue.kind != Some(QueueType::Stream)
-    })
+    topology
+        .effective_queue(name)
+        .is_some_and(|queue| routing::waits(&queue))
 }
 
 fn default_type(topology: &Topology) -> Option<VhostSettings> {

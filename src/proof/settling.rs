@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::topology::QueueName;
 
+/// Looks in a row that show the same of messages that have arrived already.
+const STEADY_ARRIVED: u32 = 3;
+
 /// Looks in a row that show the same before that is where messages rest.
 const STEADY: u32 = 10;
 
 /// The same before it is believed that there are none left: one may be on its
 /// way, in no queue.
-const STEADY_NOWHERE: u32 = 40;
+const STEADY_NOWHERE: u32 = 25;
 
 /// The same where messages rest elsewhere than was thought.
 const STEADY_ELSEWHERE: u32 = 100;
@@ -34,6 +37,7 @@ pub struct Settling {
     last: BTreeMap<QueueName, u32>,
     same: u32,
     looks: u32,
+    sure: bool,
 }
 
 impl Settling {
@@ -46,7 +50,16 @@ impl Settling {
             last: BTreeMap::new(),
             same: 0,
             looks: 0,
+            sure: false,
         }
+    }
+
+    /// They are known to have arrived already: what a confirm says of a message
+    /// that was published.
+    #[must_use]
+    pub fn arrived(mut self) -> Self {
+        self.sure = true;
+        self
     }
 
     /// Takes in how many messages there are, by queues that hold any.
@@ -60,6 +73,7 @@ impl Settling {
         }
         let held: BTreeSet<QueueName> = self.last.keys().cloned().collect();
         let needed = match (held == self.target, held.is_empty()) {
+            _ if self.sure => STEADY_ARRIVED,
             (true, false) => STEADY,
             (true, true) => STEADY_NOWHERE,
             (false, _) => STEADY_ELSEWHERE,
@@ -105,13 +119,24 @@ mod tests {
         assert_eq!(settled(&["a"], &[(&["a"], 50)]), at_rest(&["a"], 10));
         assert_eq!(settled(&["a"], &[(&["b"], 200)]), at_rest(&["b"], 100));
         assert_eq!(settled(&["a"], &[(&[], 200)]), at_rest(&[], 100));
-        assert_eq!(settled(&[], &[(&[], 200)]), at_rest(&[], 40));
+        assert_eq!(settled(&[], &[(&[], 200)]), at_rest(&[], 25));
         // What is seen for a moment only does not count.
         assert_eq!(
             settled(&["a"], &[(&["a"], 9), (&["a", "b"], 5), (&["a"], 20)]),
             at_rest(&["a"], 24)
         );
-        assert_eq!(settled(&[], &[(&[], 39), (&["a"], 99)]), None);
+        assert_eq!(settled(&[], &[(&[], 24), (&["a"], 99)]), None);
+    }
+
+    #[test]
+    fn what_has_arrived_is_believed_at_once() {
+        let mut settling = Settling::new(names(&["a"]), names(&[])).arrived();
+        assert_eq!(settling.see(BTreeMap::new()), None);
+        assert_eq!(settling.see(BTreeMap::new()), None);
+        assert_eq!(
+            settling.see(BTreeMap::new()),
+            Some(Settled::AtRest(names(&[])))
+        );
     }
 
     #[test]

@@ -108,8 +108,10 @@ impl Router<'_> {
     }
 }
 
-/// Whether messages leave this queue by themselves for another one.
-fn waits(queue: &Queue) -> bool {
+/// Whether messages leave this queue (with its policies merged) by themselves
+/// for another one.
+#[must_use]
+pub fn waits(queue: &Queue) -> bool {
     queue.message_ttl.is_some()
         && queue.dead_lettering.is_some()
         && queue.kind != Some(QueueType::Stream)

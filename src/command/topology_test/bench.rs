@@ -14,7 +14,7 @@ use super::super::session::Session;
 use super::super::topology_steps::{Broker, create};
 use crate::amqp::{Connection, Frames, Getter, Publisher, Receipt, Taken};
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{DeliveryMode, Properties, Publication};
+use crate::message::{Delivery, DeliveryMode, Properties, Publication};
 use crate::plan::{Done, steps};
 use crate::proof::{Settled, Settling};
 use crate::topology::{
@@ -93,18 +93,23 @@ impl<'b> Bench<'b> {
         Getter::open(&self.connection).await
     }
 
+    /// Those that hold messages until they leave.
+    fn emptied(&self) -> impl Iterator<Item = &QueueName> {
+        self.queues.keys().filter(|name| !self.is_stream(name))
+    }
+
     /// Empties every queue; streams keep what they have.
     pub(super) async fn purge(&self) -> Result<()> {
-        stream::iter(self.queues.keys().filter(|name| !self.is_stream(name)))
+        stream::iter(self.emptied())
             .map(|name| self.connection.purge(name))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await
     }
 
-    /// Messages by queues that have any.
+    /// Messages by queues that have any, without streams.
     pub(super) async fn counts(&self) -> Result<BTreeMap<QueueName, u32>> {
-        let counts: Vec<(QueueName, u32)> = stream::iter(self.queues.keys())
+        let counts: Vec<(QueueName, u32)> = stream::iter(self.emptied())
             .map(async |name| {
                 let status = self.connection.queue_status(name).await?;
                 Ok::<_, Error>((name.clone(), status.map_or(0, |status| status.ready)))
@@ -215,20 +220,30 @@ impl<'b> Bench<'b> {
                     continue;
                 }
                 found.insert(name.clone());
-                let deaths = taken.delivery.deaths().deaths;
-                let deaths: Vec<String> = deaths
-                    .iter()
-                    .rev()
-                    .map(|death| format!("{} in {}", death.reason, death.queue))
-                    .collect();
-                ways.push(if deaths.is_empty() {
-                    format!("in {name}")
-                } else {
-                    format!("in {name}, after it was {}", deaths.join(", then "))
-                });
+                ways.push(seen(name, &death_words(&taken.delivery)));
             }
         }
         Ok((found, ways))
+    }
+
+    /// The copies of a message in streams, with the reasons it died for before.
+    pub(super) async fn read_streams(&self, id: &str) -> Result<Vec<(QueueName, Vec<String>)>> {
+        let mut found = Vec::new();
+        for name in self.queues.keys().filter(|name| self.is_stream(name)) {
+            let end = format!("{id}-end");
+            let key = RoutingKey::of_queue(name);
+            let last = message(ExchangeName::default_exchange(), key, &end);
+            let mut publisher = Publisher::open(&self.connection, self.session.limit).await?;
+            if let Receipt::Unknown(error) = publisher.publish(&last).await? {
+                return Err(error);
+            }
+            for delivery in self.connection.read_stream(name, &end).await? {
+                if delivery.properties.message_id.as_deref() == Some(id) {
+                    found.push((name.clone(), death_words(&delivery)));
+                }
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -252,4 +267,23 @@ pub(super) fn is_refusal(error: &Error) -> bool {
         error.kind(),
         ErrorKind::AccessRefused | ErrorKind::NotFound | ErrorKind::InvalidInput
     )
+}
+
+/// The deaths of a message, the oldest first.
+fn death_words(delivery: &Delivery) -> Vec<String> {
+    let deaths = delivery.deaths().deaths;
+    deaths
+        .iter()
+        .rev()
+        .map(|death| format!("{} in {}", death.reason, death.queue))
+        .collect()
+}
+
+/// Where a copy was found, and how it came there.
+pub(super) fn seen(name: &QueueName, deaths: &[String]) -> String {
+    if deaths.is_empty() {
+        format!("in {name}")
+    } else {
+        format!("in {name}, after it was {}", deaths.join(", then "))
+    }
 }

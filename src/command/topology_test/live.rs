@@ -44,9 +44,14 @@ pub(super) async fn prove(topology: &Topology, session: &mut Session) -> Result<
     })?;
     let mut report = simulated(topology, Some(&facts));
     report.broker = Some(format!("{facts} at {}", management.endpoint()));
+    let names = topology.queues.keys();
     let mut live = Live {
         topology,
         router: Router::new(topology),
+        waiting: names
+            .filter(|name| waits(topology, name))
+            .cloned()
+            .collect(),
         facts,
         management: &management,
         session,
@@ -111,6 +116,8 @@ async fn reach_broker(topology: &Topology, session: &Session) -> Result<(Managem
 struct Live<'l> {
     topology: &'l Topology,
     router: Router<'l>,
+    /// The queues that are left by themselves.
+    waiting: BTreeSet<QueueName>,
     facts: BrokerFacts,
     management: &'l Management,
     session: &'l mut Session,
@@ -122,6 +129,7 @@ type Answers = BTreeMap<(usize, Asked), Answer>;
 
 /// Jobs that are done in the same vhost.
 struct Group {
+    keep: BTreeSet<QueueName>,
     prepared: Topology,
     jobs: Vec<Job>,
 }
@@ -137,6 +145,7 @@ impl Live<'_> {
         let all: BTreeSet<QueueName> = self.topology.queues.keys().cloned().collect();
         let reaching = Group {
             prepared: prepared(self.topology, &all),
+            keep: all,
             jobs: self.reach_jobs(&report),
         };
         let mut answers = match self.run(reaching).await? {
@@ -213,12 +222,13 @@ impl Live<'_> {
 
     fn sort_in(&self, job: Job, groups: &mut Vec<Group>) {
         // Its consumer may take its time: there a message is never out of it.
-        let keep = job.origin.iter().filter(|name| waits(self.topology, name));
-        let prepared = prepared(self.topology, &keep.cloned().collect());
-        match groups.iter_mut().find(|group| group.prepared == prepared) {
+        let keep: BTreeSet<QueueName> = job.origin.iter().cloned().collect();
+        let keep = &keep & &self.waiting;
+        match groups.iter_mut().find(|group| group.keep == keep) {
             Some(group) => group.jobs.push(job),
             None => groups.push(Group {
-                prepared,
+                prepared: prepared(self.topology, &keep),
+                keep,
                 jobs: vec![job],
             }),
         }
@@ -254,15 +264,15 @@ impl Live<'_> {
                 Some(held) => self.router.journey(held.clone(), death).rests,
                 None => expected(report, number, Asked::Dies(death)),
             };
-            let names = self.topology.queues.keys();
-            let moving = names.filter(|name| *name != origin && waits(self.topology, name));
+            let mut moving = self.waiting.clone();
+            moving.remove(origin);
             jobs.push(Job {
                 test: number,
                 asked: Asked::Dies(death),
                 reached: reached.clone(),
                 origin: Some(origin.clone()),
                 target,
-                moving: moving.cloned().collect(),
+                moving,
             });
         }
         if jobs.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::bench::{Bench, is_refusal};
+use super::bench::{Bench, is_refusal, seen};
 use crate::amqp::Receipt;
 use crate::broker::BrokerFacts;
 use crate::error::Result;
@@ -75,8 +75,8 @@ struct Run<'r> {
 /// when it need not be looked for.
 type Done = std::result::Result<BTreeMap<QueueName, u32>, Answer>;
 
-fn unknown(why: String) -> Result<Done> {
-    Ok(Err(Answer::Unknown(why)))
+fn unknown(why: String) -> Done {
+    Err(Answer::Unknown(why))
 }
 
 impl Run<'_> {
@@ -110,11 +110,12 @@ impl Run<'_> {
         if refused {
             before.insert(origin.clone(), bench.fill(origin).await?);
         }
+        // What is in a stream stays there, and is told by having no deaths.
         let others: Vec<&QueueName> = self
             .job
             .reached
             .iter()
-            .filter(|name| *name != origin)
+            .filter(|name| *name != origin && !bench.is_stream(name))
             .collect();
         let life = match (death, others.is_empty()) {
             (Death::Expired, true) => Some(SHORT_LIFE),
@@ -126,25 +127,29 @@ impl Run<'_> {
         }
         let getter = bench.getter().await?;
         for name in others {
-            if bench.is_stream(name) {
-                *before.entry(name.clone()).or_default() += 1;
-                continue;
-            }
             match bench.take(&getter, name, &self.id).await? {
                 Some(taken) => getter.ack(taken.tag).await?,
                 None => {
-                    return unknown(format!("the copy in queue '{name}' is not there any more"));
+                    return Ok(unknown(format!(
+                        "the copy in queue '{name}' is not there any more"
+                    )));
                 }
             }
         }
         match death {
             Death::Rejected => match bench.take(&getter, origin, &self.id).await? {
                 Some(taken) => getter.dead_letter(taken.tag).await?,
-                None => return unknown(format!("queue '{origin}' does not hand the message out")),
+                None => {
+                    return Ok(unknown(format!(
+                        "queue '{origin}' does not hand the message out"
+                    )));
+                }
             },
             Death::Expired => {
                 if !bench.wait_until_empty(origin).await? {
-                    return unknown(format!("the message does not expire in queue '{origin}'"));
+                    return Ok(unknown(format!(
+                        "the message does not expire in queue '{origin}'"
+                    )));
                 }
             }
             Death::MaxLength if !refused => {
@@ -177,7 +182,15 @@ impl Run<'_> {
 
     /// Where the copies are once they rest.
     async fn look(&self, before: &BTreeMap<QueueName, u32>) -> Result<Answer> {
-        let settling = Settling::new(self.job.target.clone(), self.job.moving.clone());
+        let mut target = self.job.target.clone();
+        target.retain(|name| !self.bench.is_stream(name));
+        let settling = Settling::new(target, self.job.moving.clone());
+        let is_dead = self.job.origin.is_some();
+        let settling = if is_dead {
+            settling
+        } else {
+            settling.arrived()
+        };
         let held = match self.bench.settle(settling, before).await? {
             Settled::AtRest(held) => held,
             Settled::Restless(held) => {
@@ -188,12 +201,13 @@ impl Run<'_> {
                 )));
             }
         };
-        let (streams, queues): (BTreeSet<_>, BTreeSet<_>) = held
-            .into_iter()
-            .partition(|name| self.bench.is_stream(name));
-        let (mut queues, mut ways) = self.bench.drain(&queues, &self.id).await?;
-        ways.extend(streams.iter().map(|name| format!("in stream {name}")));
-        queues.extend(streams);
+        let (mut queues, mut ways) = self.bench.drain(&held, &self.id).await?;
+        for (name, deaths) in self.bench.read_streams(&self.id).await? {
+            if deaths.is_empty() != is_dead {
+                ways.push(seen(&name, &deaths));
+                queues.insert(name);
+            }
+        }
         Ok(Answer::Queues { queues, ways })
     }
 }
