@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
 //! | edges | `amqp` (only user of lapin), `management` (only user of HTTP), `handler`, `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
-//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `deadletter`, `graph`, `worker::machine` | do I/O, read a clock, roll dice |
+//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `lint`, `proof`, `deadletter`, `graph`, `worker::machine` | do I/O, read a clock, roll dice |
 //! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `printable`, `error`, `exit` | know who uses it |
 //!
 //! Invariants: a message is settled only after its outcome is confirmed; a
@@ -35,6 +35,7 @@ pub mod message;
 pub mod output;
 pub mod plan;
 pub mod printable;
+pub mod proof;
 pub mod retry;
 pub mod routing;
 pub mod secret;

@@ -15,15 +15,18 @@ mod copy;
 mod declare;
 mod delete;
 mod failure;
+mod get;
 mod intake;
 mod lock;
 mod publish;
 mod socket;
+mod stream;
 
 pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};
 pub use copy::{Copier, WINDOW};
 pub use declare::{Declared, QueueStatus};
 pub use delete::QueueGuard;
+pub use get::Getter;
 pub use intake::{Hold, Intake, Taken};
 pub use publish::{Publisher, Receipt};

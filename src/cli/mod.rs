@@ -4,8 +4,11 @@ mod consume;
 mod dlq;
 mod global;
 mod graph;
+mod headers;
 mod publish;
 mod topology;
+mod topology_route;
+mod topology_test;
 mod wait;
 
 use clap::{Args, Parser, Subcommand};
@@ -15,11 +18,14 @@ pub use consume::{ConsumeArgs, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};
+pub use headers::HeaderArgs;
 pub use publish::PublishArgs;
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,
     SchemaArgs, TopologyCommand, ValidateArgs,
 };
+pub use topology_route::RouteArgs;
+pub use topology_test::TestArgs;
 pub use wait::WaitArgs;
 
 /// Set RabbitMQ up, feed it, work it and un-jam it.

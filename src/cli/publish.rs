@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 
 use crate::cli::global::duration;
+use crate::cli::headers::HeaderArgs;
 
 /// Publish a message; done only when it is confirmed and in a queue.
 ///
@@ -53,13 +54,9 @@ pub struct PublishArgs {
     #[arg(short, long, value_name = "NAME")]
     pub queue: Option<String>,
 
-    /// A header with a text value
-    #[arg(short = 'H', long = "header", value_name = "NAME=TEXT")]
-    pub headers: Vec<String>,
-
-    /// A header with a JSON value: numbers, booleans, lists and objects keep their type
-    #[arg(long = "header-json", value_name = "NAME=JSON")]
-    pub json_headers: Vec<String>,
+    /// Its headers.
+    #[command(flatten)]
+    pub headers: HeaderArgs,
 
     /// MIME type of the body
     #[arg(long, value_name = "TYPE", help_heading = "Properties")]

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::global::duration;
 use crate::cli::graph::GraphArgs;
+use crate::cli::topology_route::RouteArgs;
+use crate::cli::topology_test::TestArgs;
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
@@ -19,6 +21,8 @@ pub enum TopologyCommand {
     Apply(ApplyArgs),
     Validate(ValidateArgs),
     Graph(GraphArgs),
+    Route(RouteArgs),
+    Test(TestArgs),
     Export(ExportArgs),
     Convert(ConvertArgs),
     Destroy(DestroyArgs),
@@ -91,7 +95,7 @@ pub struct ExportArgs {
 /// A JSON file is read as definitions, of a cluster or of one vhost, and written
 /// as YAML; topology files are written as definitions. No broker is asked. What
 /// the other side cannot say is told on standard error and is exit code 3.
-/// Settings that only mq reads (`retry:`, `owns:`) are not part of definitions.
+/// Settings that only mq reads (`retry:`, `owns:`, `tests:`) are not part of definitions.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq topology convert definitions.json --vhost shop > shop.yaml

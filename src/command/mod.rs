@@ -5,6 +5,7 @@
 
 mod consume;
 mod dlq_inspect;
+mod headers;
 mod publish;
 mod reconnect;
 mod retry_path;
@@ -21,9 +22,11 @@ mod topology_lint;
 mod topology_migrate;
 mod topology_plan;
 mod topology_prune;
+mod topology_route;
 mod topology_schema;
 mod topology_steps;
 mod topology_survey;
+mod topology_test;
 mod topology_validate;
 mod wait;
 
@@ -102,6 +105,16 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             let broker = args.live.then(|| session(cli.global.clone())).transpose()?;
             block_on(topology_graph::run(&args, &cli.global, broker))
         }
+        Command::Topology(TopologyCommand::Route(args)) => topology_route::run(&args, &cli.global),
+        Command::Topology(TopologyCommand::Test(args)) if args.live => {
+            let global = cli.global.clone();
+            block_on(topology_test::run_live(
+                &args,
+                &global,
+                session(cli.global)?,
+            ))
+        }
+        Command::Topology(TopologyCommand::Test(args)) => topology_test::run(&args, &cli.global),
         Command::Topology(TopologyCommand::Destroy(args)) => {
             block_on(topology_destroy::run(&args, session(cli.global)?))
         }

@@ -6,14 +6,12 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use serde_json::Value as Json;
-
+use super::headers;
 use super::session::Session;
 use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::field::{FieldTable, FieldValue};
 use crate::message::{DeliveryMode, Properties, Publication};
 use crate::output::{receipt_json, receipt_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
@@ -75,33 +73,10 @@ fn message(args: PublishArgs) -> Result<Publication> {
             RoutingKey::new(args.key)?,
         ),
     };
-    let mut headers = FieldTable::new();
-    for header in &args.headers {
-        let (name, text) = split(header, "--header", "NAME=TEXT")?;
-        insert(&mut headers, name, FieldValue::text(text))?;
-    }
-    for header in &args.json_headers {
-        let (name, text) = split(header, "--header-json", "NAME=JSON")?;
-        let json: Json = serde_json::from_str(text).map_err(|error| {
-            Error::new(
-                ErrorKind::Usage,
-                format!("--header-json {name}: not JSON ({error})"),
-            )
-            .hint("quote it for the shell: --header-json 'n=5', --header-json 'list=[1,2]'")
-        })?;
-        if let Some(number) = too_large(&json) {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!("--header-json {name}: {number} does not fit into 64 bits"),
-            )
-            .hint("send it as text: --header NAME=TEXT"));
-        }
-        insert(&mut headers, name, FieldValue::from_json(&json))?;
-    }
     let properties = Properties {
         content_type: args.content_type,
         content_encoding: args.content_encoding,
-        headers,
+        headers: headers::table(&args.headers)?,
         delivery_mode: Some(if args.transient {
             DeliveryMode::Transient
         } else {
@@ -126,45 +101,6 @@ fn message(args: PublishArgs) -> Result<Publication> {
         properties,
         body: body(args.body.as_deref())?,
     })
-}
-
-fn insert(headers: &mut FieldTable, name: String, value: FieldValue) -> Result<()> {
-    if headers.contains_key(&name) {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!("the header '{name}' is given twice"),
-        )
-        .hint("a message has each header once; for several values use --header-json 'NAME=[…]'"));
-    }
-    headers.insert(name, value);
-    Ok(())
-}
-
-/// A whole number that AMQP has no type for.
-fn too_large(json: &Json) -> Option<String> {
-    match json {
-        Json::Number(number) => {
-            let text = number.to_string();
-            let whole = !text.contains(['.', 'e', 'E']);
-            let float_of_whole =
-                number.as_f64().is_some_and(|n| n.abs() > 9.3e18) && !number.is_i64();
-            (whole && !number.is_i64() || float_of_whole).then_some(text)
-        }
-        Json::Array(items) => items.iter().find_map(too_large),
-        Json::Object(object) => object.values().find_map(too_large),
-        Json::Null | Json::Bool(_) | Json::String(_) => None,
-    }
-}
-
-fn split<'t>(header: &'t str, flag: &str, form: &str) -> Result<(String, &'t str)> {
-    match header.split_once('=') {
-        Some((name, text)) if !name.is_empty() => Ok((name.to_owned(), text)),
-        _ => Err(Error::new(
-            ErrorKind::Usage,
-            format!("{flag} '{header}' is not of the form {form}"),
-        )
-        .hint(format!("write {flag} {form}"))),
-    }
 }
 
 /// The bytes, exactly as they are.

@@ -95,9 +95,14 @@ impl Session {
     /// Uses a file's vhost, unless a flag named one.
     pub(super) fn prefer_vhost(&mut self, vhost: Option<&VhostName>) {
         if let (Some(vhost), None) = (vhost, &self.vhost_flag) {
-            for endpoint in &mut self.endpoints {
-                *endpoint = endpoint.clone().on_vhost(vhost.clone());
-            }
+            self.use_vhost(vhost);
+        }
+    }
+
+    /// Uses this vhost, whatever was said.
+    pub(super) fn use_vhost(&mut self, vhost: &VhostName) {
+        for endpoint in &mut self.endpoints {
+            *endpoint = endpoint.clone().on_vhost(vhost.clone());
         }
     }
 

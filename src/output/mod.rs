@@ -9,9 +9,12 @@ mod consume;
 mod destroy;
 mod dlq;
 mod graph;
+mod junit;
 mod migrate;
 mod plan;
+mod proof;
 mod publish;
+mod route;
 mod table;
 mod text;
 
@@ -25,9 +28,12 @@ pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
 pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
 pub use graph::graph_json;
+pub use junit::junit_xml;
 pub use migrate::{migrate_json, migrate_text};
 pub use plan::{plan_json, plan_text};
+pub use proof::{check_lines, proof_json, proof_text};
 pub use publish::{receipt_json, receipt_text};
+pub use route::{outlook_json, outlook_text};
 pub use table::Table;
 pub use text::when;
 

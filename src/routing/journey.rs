@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::routing::{Death, Held, Loss, Router};
-use crate::topology::{Queue, QueueName, QueueType};
+use crate::topology::{ExchangeName, Queue, QueueName, QueueType, RoutingKey};
 
 /// More hops than this are not followed: copies can multiply without end.
 const MAX_STEPS: usize = 100_000;
@@ -30,11 +30,14 @@ pub struct Step {
     /// Why.
     pub death: Death,
     /// As it was published then: exchange and first key, if there was any.
-    pub to: Option<(crate::topology::ExchangeName, crate::topology::RoutingKey)>,
+    pub to: Option<(ExchangeName, RoutingKey)>,
     /// The queues it arrived in.
     pub arrived: Vec<QueueName>,
     /// What became of the rest.
     pub losses: BTreeSet<Loss>,
+    /// Exchanges on the way whose routing is not known: of a plugin's type, or
+    /// declared elsewhere. What they do is missing here.
+    pub unknown: BTreeSet<ExchangeName>,
 }
 
 impl Journey {
@@ -46,6 +49,12 @@ impl Journey {
             .skip(1)
             .map(|step| step.queue.clone())
             .collect()
+    }
+
+    /// Exchanges on the way whose routing is not known.
+    #[must_use]
+    pub fn unknown(&self) -> BTreeSet<&ExchangeName> {
+        self.steps.iter().flat_map(|step| &step.unknown).collect()
     }
 }
 
@@ -76,6 +85,7 @@ impl Router<'_> {
                 }),
                 arrived: departure.arrived.iter().map(|a| a.queue.clone()).collect(),
                 losses: departure.losses.clone(),
+                unknown: departure.routed.unknown,
             });
             let losses = departure.losses.into_iter();
             journey
@@ -98,8 +108,10 @@ impl Router<'_> {
     }
 }
 
-/// Whether messages leave this queue by themselves for another one.
-fn waits(queue: &Queue) -> bool {
+/// Whether messages leave this queue (with its policies merged) by themselves
+/// for another one.
+#[must_use]
+pub fn waits(queue: &Queue) -> bool {
     queue.message_ttl.is_some()
         && queue.dead_lettering.is_some()
         && queue.kind != Some(QueueType::Stream)

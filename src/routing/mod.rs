@@ -8,9 +8,12 @@ mod death;
 mod headers;
 mod journey;
 mod message;
+mod outlook;
+mod path;
 mod router;
 mod topic;
 mod topic_trie;
+mod way;
 
 use std::collections::BTreeSet;
 
@@ -19,10 +22,13 @@ use crate::topology::{ExchangeName, QueueName, RoutingKey, Topology};
 
 pub use death::{Death, Departure, Held, Loss};
 pub use headers::matches as headers_match;
-pub use journey::{Journey, Step};
+pub use journey::{Journey, Step, waits};
 pub use message::Message;
+pub use outlook::{Outlook, Reached, unknown_because};
+pub use path::path_words;
 pub use router::{Hop, Routed, Router};
 pub use topic::matches as topic_matches;
+pub use way::{End, Way};
 
 /// The queues that one message with this key and these headers reaches through
 /// `exchange`; who asks often makes a [`Router`].

@@ -14,6 +14,7 @@ mod policy;
 mod prefix;
 mod queue;
 mod retry_policy;
+mod routing_test;
 mod super_stream;
 mod user;
 mod vhost;
@@ -37,6 +38,7 @@ pub use pattern::Pattern;
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeliveryLimit, LeaderLocator, Overflow, Queue, QueueType};
 pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
+pub use routing_test::{RoutingTest, TestOrigin};
 pub use super_stream::SuperStream;
 pub use user::{Password, Permissions, TopicPermission, TopicPermissionKey, User};
 pub use vhost::{VhostLimit, VhostSettings};
@@ -71,6 +73,8 @@ pub struct Topology {
     pub owns: Vec<Pattern>,
     /// Exchanges and queues that are named here and declared by others, by name.
     pub elsewhere: BTreeSet<String>,
+    /// Messages, and where they should go.
+    pub tests: Vec<RoutingTest>,
 }
 
 impl Topology {

@@ -101,6 +101,13 @@ impl Topology {
                 arguments: binding.arguments.clone(),
             });
         }
+        for test in &self.tests {
+            renamed.tests.push(test.renamed(
+                |name| rename.exchange(name),
+                |name| rename.queue(name),
+                |exchange, key| rename.key(exchange, key),
+            )?);
+        }
         Ok(renamed)
     }
 }

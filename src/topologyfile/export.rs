@@ -1,6 +1,7 @@
 //! A topology read from a broker, written as a file that plans empty against it.
 
 mod queue;
+mod routing_tests;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,6 +100,7 @@ fn write(topology: &Topology, from_file: bool) -> Result<Exported, String> {
     insert(&mut elsewhere, "exchanges", json!(dangling(topology)));
     insert(&mut elsewhere, "queues", json!(dangling_queues(topology)));
     insert(&mut file, "elsewhere", Json::Object(elsewhere));
+    insert(&mut file, "tests", routing_tests::tests_json(topology));
     let text =
         serde_yaml::to_string(&escaped(Json::Object(file))).map_err(|error| error.to_string())?;
     Ok(Exported { text, left_out })
@@ -133,6 +135,7 @@ fn dangling(topology: &Topology) -> BTreeSet<String> {
             .iter()
             .map(|binding| binding.source.to_string()),
     );
+    named.extend(topology.tests.iter().map(|test| test.exchange.to_string()));
     named
         .into_iter()
         .filter(|name| {
@@ -155,8 +158,15 @@ fn dangling_queues(topology: &Topology) -> BTreeSet<&str> {
         .queues
         .values()
         .filter_map(|queue| queue.retry.as_ref()?.dead_letter_queue.as_ref());
+    let expected = topology
+        .tests
+        .iter()
+        .flat_map(|test| test.expectations())
+        .filter_map(|(_, queues)| queues)
+        .flatten();
     bound
         .chain(resting)
+        .chain(expected)
         .filter(|name| !name.is_reserved() && !topology.queues.contains_key(name))
         .map(QueueName::as_str)
         .collect()

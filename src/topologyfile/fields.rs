@@ -382,7 +382,7 @@ fn field_value(node: &Node) -> FieldValue {
 }
 
 /// The candidate that `text` was most likely meant to be.
-pub(super) fn closest<'a>(
+pub(crate) fn closest<'a>(
     text: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -16,6 +16,7 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod routing_tests;
 mod schema;
 mod secrets;
 mod shorthand;
@@ -32,6 +33,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology};
 
 pub use export::{Exported, expanded, export};
+pub(crate) use fields::closest;
 pub use file::File;
 pub use schema::schema;
 
@@ -41,7 +43,7 @@ use tree::Node;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "version",
     "vhost",
     "exchanges",
@@ -55,6 +57,7 @@ const KEYS: [&str; 13] = [
     "permissions",
     "owns",
     "elsewhere",
+    "tests",
 ];
 
 /// Reads several files as one topology.
@@ -94,6 +97,9 @@ pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Ve
         }
         if let Some(node) = root.entry("super_streams") {
             super_streams::read(node, &mut reader, &mut topology, &mut places);
+        }
+        if let Some(node) = root.entry("tests") {
+            routing_tests::read(node, sources, &mut reader, &mut topology, &mut places);
         }
     }
     // References are checked only in what could be read: one misspelled key

@@ -25,6 +25,7 @@ mod proxy;
 mod prune;
 mod publish;
 mod routing;
+mod topology_test;
 mod users;
 mod versions;
 mod wait;

@@ -20,10 +20,9 @@ operator_policies:
 
 fn run(vhost: &Vhost, verb: &str, text: &str, flags: &[&str]) -> Mq {
     // The cap is a length limit in a retry loop, which the lint does not allow.
-    let lint: &[&str] = if verb == "destroy" {
-        &[]
-    } else {
-        &["--no-lint"]
+    let lint: &[&str] = match verb {
+        "apply" | "plan" => &["--no-lint"],
+        _ => &[],
     };
     let args: Vec<&str> = [verb].iter().chain(lint).chain(flags).copied().collect();
     vhost.topology(text, &args)

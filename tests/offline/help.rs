@@ -39,6 +39,8 @@ fn help_of_topology() {
     check("topology_graph", &["topology", "graph", "--help"]);
     check("topology_validate", &["topology", "validate", "--help"]);
     check("topology_schema", &["topology", "schema", "--help"]);
+    check("topology_route", &["topology", "route", "--help"]);
+    check("topology_test", &["topology", "test", "--help"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -21,6 +21,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("topology", &[]),
     ("endpoint", &[]),
     ("routing", &[]),
+    ("proof", &[]),
     ("retry", &["topologyfile"]),
     ("message", &[]),
     ("lint", &[]),

@@ -11,5 +11,7 @@ mod help;
 mod house;
 mod lint;
 mod readme;
+mod route;
+mod routing_tests;
 mod schema;
 mod topology_files;

@@ -29,15 +29,21 @@ fn both_commands_of_the_first_screen_exist() {
 #[test]
 fn every_yaml_block_is_a_valid_topology() {
     let mut blocks = 0;
+    let mut tested = 0;
     for block in README.split("```yaml\n").skip(1) {
         let text = block.split("```").next().unwrap_or_default();
         let file = TextFile::new("readme.yaml", text);
         Mq::new(["topology", "validate", &file.path()])
             .run()
             .code(0);
+        if text.contains("\ntests:") {
+            Mq::new(["topology", "test", &file.path()]).run().code(0);
+            tested += 1;
+        }
         blocks += 1;
     }
     assert!(blocks > 0, "the README shows no topology");
+    assert!(tested > 0, "the README shows no tests");
 }
 
 /// Each `mq …` line of a shell block must be understood: whatever it does

@@ -1,0 +1,79 @@
+//! JUnit XML, as CI systems read it.
+
+use std::fmt::Write as _;
+
+use crate::output::printable;
+use crate::output::proof::check_lines;
+use crate::proof::{Proof, ProofReport};
+
+/// The report as one test suite.
+#[must_use]
+pub fn junit_xml(report: &ProofReport) -> String {
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\"",
+        report.proofs.len(),
+        report.failed()
+    );
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"mq topology test\" {counts}>\n"
+    );
+    for proof in &report.proofs {
+        case(proof, &mut xml);
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+fn case(proof: &Proof, xml: &mut String) {
+    let file = escaped(&proof.origin.file);
+    let _ = write!(
+        xml,
+        "    <testcase classname=\"{file}\" name=\"{}\" file=\"{file}\" line=\"{}\"",
+        escaped(&proof.name),
+        proof.origin.line
+    );
+    if proof.passed() {
+        xml.push_str("/>\n");
+        return;
+    }
+    let lines: Vec<String> = proof.checks.iter().flat_map(check_lines).collect();
+    let first = lines.first().map_or("", String::as_str);
+    let _ = write!(
+        xml,
+        ">\n      <failure type=\"expectation\" message=\"{}\">{}:{}\n{}</failure>\n    </testcase>\n",
+        escaped(first),
+        file,
+        proof.origin.line,
+        escaped(&lines.join("\n"))
+    );
+}
+
+/// XML has no way to say most control characters, so they are shown in Rust's.
+fn escaped(text: &str) -> String {
+    let mut xml = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\'' => xml.push_str("&apos;"),
+            '\u{fffe}' | '\u{ffff}' => xml.extend(c.escape_unicode()),
+            c => xml.push(c),
+        }
+    }
+    xml
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_cannot_hold_is_escaped() {
+        assert_eq!(
+            escaped("<a b=\"c\">&'\u{1b}[31m\u{0}\u{ffff}é\n"),
+            "&lt;a b=&quot;c&quot;&gt;&amp;&apos;\\u{1b}[31m\\u{0}\\u{ffff}é\n"
+        );
+    }
+}
