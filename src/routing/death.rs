@@ -91,7 +91,8 @@ pub struct Held {
     pub queue: QueueName,
     /// As it was published to get there.
     pub message: Message,
-    /// The queues it died in and why, the newest last; a pair stands once.
+    /// The queues it died in and why, the newest last; a pair stands once. In
+    /// the broker's order, which before 3.13 is not that of time.
     pub deaths: Vec<(QueueName, Death)>,
 }
 
@@ -189,7 +190,7 @@ impl<'t> Router<'t> {
         let exchange = dead_lettering.exchange;
         let is_there = self.topology().exchange(&exchange).is_some()
             || self.topology().elsewhere.contains(exchange.as_str());
-        let (message, deaths) = dead_letter(held, death, &exchange, dead_lettering.key);
+        let (message, deaths) = self.dead_letter(held, death, &exchange, dead_lettering.key);
         if !is_there {
             return gone(Some(message), lost(Loss::NoExchange(exchange)));
         }
@@ -232,49 +233,52 @@ impl<'t> Router<'t> {
             losses,
         }
     }
-}
 
-/// The message as it is dead-lettered, and its deaths with this one.
-fn dead_letter(
-    held: Held,
-    death: Death,
-    exchange: &ExchangeName,
-    key: DeadLetterKey,
-) -> (Message, Vec<(QueueName, Death)>) {
-    let Held {
-        queue,
-        mut message,
-        mut deaths,
-    } = held;
-    if deaths.is_empty() {
-        // Headers exchanges see these (measured on 3.10.8, 4.0.5 and 4.3.6).
-        for (name, value) in [
-            ("x-first-death-queue", queue.as_str()),
-            ("x-first-death-reason", death.reason()),
-            ("x-first-death-exchange", message.exchange.as_str()),
-        ] {
-            message
-                .headers
-                .insert(name.to_owned(), FieldValue::text(value));
+    /// The message as it is dead-lettered, and its deaths with this one.
+    fn dead_letter(
+        &self,
+        held: Held,
+        death: Death,
+        exchange: &ExchangeName,
+        key: DeadLetterKey,
+    ) -> (Message, Vec<(QueueName, Death)>) {
+        let Held {
+            queue,
+            mut message,
+            mut deaths,
+        } = held;
+        if deaths.is_empty() {
+            // Headers exchanges see these (measured on 3.10.8, 4.0.5 and 4.3.6).
+            for (name, value) in [
+                ("x-first-death-queue", queue.as_str()),
+                ("x-first-death-reason", death.reason()),
+                ("x-first-death-exchange", message.exchange.as_str()),
+            ] {
+                message
+                    .headers
+                    .insert(name.to_owned(), FieldValue::text(value));
+            }
         }
+        let entry = (queue, death);
+        if !self.has_message_containers() {
+            // 3.10.8 turns the list around at each death (measured).
+            deaths.reverse();
+        }
+        if let Some(before) = deaths.iter().rposition(|other| *other == entry) {
+            deaths.remove(before);
+        }
+        deaths.push(entry);
+        message.exchange = exchange.clone();
+        if let DeadLetterKey::Replaced(key) = key {
+            message.keys = vec![key];
+            message.headers.remove("CC");
+        }
+        (message, deaths)
     }
-    let entry = (queue, death);
-    if let Some(before) = deaths.iter().rposition(|other| *other == entry) {
-        deaths.remove(before);
-    }
-    deaths.push(entry);
-    message.exchange = exchange.clone();
-    if let DeadLetterKey::Replaced(key) = key {
-        message.keys = vec![key];
-        message.headers.remove("CC");
-    }
-    (message, deaths)
 }
 
 /// The broker's cycle detection: from the newest death back to the last one in
-/// the target queue, none was a rejection (measured on 4.0.5 and 4.3.6; before
-/// 3.13 the order of deaths behind the newest is accidental, so that a message
-/// with an older rejection may survive there).
+/// the target queue, none was a rejection (measured on 3.10.8, 4.0.5 and 4.3.6).
 fn is_cycle(deaths: &[(QueueName, Death)], death: Death, target: &QueueName) -> bool {
     if death == Death::Rejected {
         return false;

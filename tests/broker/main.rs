@@ -1,6 +1,7 @@
 //! What users do with a real broker. `MQ_URL` and `MQ_MANAGEMENT_URL` must point
 //! at one (`scripts/test` sees to that); every test works in a vhost of its own.
 
+mod random;
 #[path = "../support/mod.rs"]
 mod support;
 mod vhost;
