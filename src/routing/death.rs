@@ -247,17 +247,28 @@ impl<'t> Router<'t> {
             mut message,
             mut deaths,
         } = held;
-        if deaths.is_empty() {
-            // Headers exchanges see these (measured on 3.10.8, 4.0.5 and 4.3.6).
-            for (name, value) in [
-                ("x-first-death-queue", queue.as_str()),
-                ("x-first-death-reason", death.reason()),
-                ("x-first-death-exchange", message.exchange.as_str()),
-            ] {
-                message
-                    .headers
-                    .insert(name.to_owned(), FieldValue::text(value));
+        let told = [
+            ("queue", queue.as_str()),
+            ("reason", death.reason()),
+            ("exchange", message.exchange.as_str()),
+        ]
+        .map(|(what, value)| (what, FieldValue::text(value)));
+        let mut tell = |which: &str| {
+            for (what, value) in &told {
+                let name = format!("x-{which}-death-{what}");
+                message.headers.insert(name, value.clone());
             }
+        };
+        // Headers exchanges see these (measured on 3.10.8, 4.0.5 and 4.3.6).
+        if deaths.is_empty() {
+            tell("first");
+        }
+        if self.has_message_containers() {
+            tell("last");
+        } else {
+            // What it says is not simulated, only that it is there.
+            let name = "x-death".to_owned();
+            message.headers.insert(name, FieldValue::Void);
         }
         let entry = (queue, death);
         if !self.has_message_containers() {

@@ -16,6 +16,8 @@ pub struct Journey {
     pub steps: Vec<Step>,
     /// The queues in which copies stay.
     pub rests: BTreeSet<QueueName>,
+    /// Those copies: a queue can have several, by different ways.
+    pub copies: Vec<Held>,
     /// What became of copies that stay nowhere, with the queue they left last.
     pub losses: BTreeSet<(QueueName, Loss)>,
     /// Whether the journey was broken off because there were too many hops.
@@ -90,7 +92,8 @@ impl Router<'_> {
                 if moves_on {
                     dying.push((held, Death::Expired));
                 } else {
-                    journey.rests.insert(held.queue);
+                    journey.rests.insert(held.queue.clone());
+                    journey.copies.push(held);
                 }
             }
         }

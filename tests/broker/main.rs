@@ -15,6 +15,7 @@ mod destroy;
 mod export;
 mod in_use;
 mod inspect;
+mod journey;
 mod ledger;
 mod many;
 mod migrate;
