@@ -1,0 +1,64 @@
+//! Reading and checking a topology file of 10,000 objects: `cargo bench --bench validate`.
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
+
+use std::fmt::Write as _;
+
+use mq::diagnostic::Source;
+
+fn main() {
+    divan::main();
+}
+
+/// 500 exchanges, 4,000 queues with dead letters, 500 workers' worth of dead-letter
+/// queues, 5,000 bindings and 20 policies.
+fn file() -> Source {
+    let mut text = String::from("version: 1\nexchanges:\n");
+    for n in 0..500 {
+        let kind = ["topic", "direct", "fanout", "headers"][n % 4];
+        writeln!(text, "  ex.{n}: {{ type: {kind} }}").unwrap();
+    }
+    text.push_str("  dlx: { type: direct }\nqueues:\n");
+    for n in 0..4_000 {
+        writeln!(
+            text,
+            "  q.{n}: {{ type: quorum, max_length: 1000, bind: [{{ exchange: ex.{}, key: a.{n}.* }}], dead_letter: {{ exchange: dlx, key: dead.{} }} }}",
+            n % 500,
+            n % 500
+        )
+        .unwrap();
+    }
+    for n in 0..500 {
+        writeln!(
+            text,
+            "  dead.{n}: {{ type: classic, bind: [{{ exchange: dlx, key: dead.{n} }}] }}"
+        )
+        .unwrap();
+    }
+    text.push_str("bindings:\n");
+    for n in 0..500 {
+        writeln!(
+            text,
+            "  - {{ source: ex.{n}, destination: q.{}, key: b.{n} }}",
+            n * 8
+        )
+        .unwrap();
+    }
+    text.push_str("policies:\n");
+    for n in 0..20 {
+        writeln!(
+            text,
+            "  p{n}: {{ pattern: '^q\\.{n}', priority: {n}, apply_to: queues, definition: {{ message-ttl: 60000 }} }}"
+        )
+        .unwrap();
+    }
+    Source {
+        name: "t.yaml".to_owned(),
+        text,
+    }
+}
+
+#[divan::bench]
+fn parse_and_check_10_000_objects(bencher: divan::Bencher<'_, '_>) {
+    let source = file();
+    bencher.bench(|| mq::topologyfile::parse(std::slice::from_ref(&source), &|_| None).unwrap());
+}
