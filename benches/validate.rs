@@ -14,7 +14,12 @@ fn main() {
 fn file() -> Source {
     let mut text = String::from("version: 1\nexchanges:\n");
     for n in 0..500 {
-        let kind = ["topic", "direct", "fanout", "headers"][n % 4];
+        let kind = match n % 4 {
+            0 => "topic",
+            1 => "direct",
+            2 => "fanout",
+            _ => "headers",
+        };
         writeln!(text, "  ex.{n}: {{ type: {kind} }}").unwrap();
     }
     text.push_str("  dlx: { type: direct }\nqueues:\n");

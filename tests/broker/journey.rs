@@ -3,6 +3,7 @@
 
 mod case;
 mod drive;
+mod expected;
 
 use mq::routing::Router;
 use mq::topology::Topology;

@@ -1,12 +1,15 @@
 //! One random topology of dead-letter paths, a message, and how it dies there.
+#![expect(
+    clippy::expect_used,
+    reason = "test support: helpers are outside #[test] functions"
+)]
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use fastrand::Rng;
 use mq::field::{FieldTable, FieldValue};
-use mq::routing::{Death, Held, Message, Router};
+use mq::routing::{Death, Message};
 use mq::topology::{
     Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DeliveryLimit, Destination,
     Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey,
@@ -31,17 +34,6 @@ pub(crate) struct Case {
     pub(crate) expiration: Option<Duration>,
 }
 
-/// How many copies each queue holds.
-pub(crate) type Counts = BTreeMap<QueueName, usize>;
-
-/// What the simulation says there is after one of the deaths.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
-    pub(crate) resting: Counts,
-    /// Copies in queue 0, where the next death takes them.
-    pub(crate) origin: usize,
-}
-
 fn queue(number: usize, at: usize) -> QueueName {
     QueueName::new(format!("j{number}.q{at}")).expect("name")
 }
@@ -57,51 +49,6 @@ impl Case {
 
     pub(crate) fn settings(&self) -> &Queue {
         self.topology.queues.get(&self.origin()).expect("origin")
-    }
-
-    /// What there is after each death; `None` when copies multiply beyond what a
-    /// test can wait for. `router` knows all cases.
-    pub(crate) fn expected(&self, router: &Router<'_>) -> Option<Vec<Expected>> {
-        let mut copies: Vec<Held> = router.publish(&self.message);
-        assert!(copies.len() == 1 && copies.iter().all(|held| held.queue == self.origin()));
-        let mut all = Vec::new();
-        let mut resting = Counts::new();
-        for death in &self.deaths {
-            if !death.happens_in(self.settings(), None) && self.expiration.is_none() {
-                let origin = copies.len();
-                all.push(Expected { resting, origin });
-                break;
-            }
-            let mut back = Vec::new();
-            for held in copies {
-                let journey = router.journey(held, *death);
-                if journey.broken_off || journey.steps.len() > 60 {
-                    return None;
-                }
-                for held in journey.copies {
-                    if held.queue == self.origin() {
-                        back.push(held);
-                    } else {
-                        *resting.entry(held.queue).or_default() += 1;
-                    }
-                }
-            }
-            // What comes back by itself to a queue that does not keep it goes on
-            // for ever. No broker since 3.13 lets it come back.
-            let is_kept = matches!(death, Death::Rejected | Death::DeliveryLimit);
-            if back.len() > 8 || (!is_kept && !back.is_empty()) {
-                return None;
-            }
-            copies = back;
-            all.push(Expected {
-                resting: resting.clone(),
-                origin: copies.len(),
-            });
-            if copies.is_empty() {
-                break;
-            }
-        }
-        Some(all)
     }
 }
 
@@ -232,7 +179,7 @@ fn origin(rng: &mut Rng, number: usize, deaths: &[Death]) -> (Queue, Option<Dura
     let mut expiration = None;
     match deaths.last() {
         Some(Death::Expired) if deaths.len() == 1 && percent(rng, 50) => {
-            expiration = Some(ttl(rng))
+            expiration = Some(ttl(rng));
         }
         Some(Death::Expired) => origin.message_ttl = Some(ttl(rng)),
         Some(Death::MaxLength) => {
@@ -326,7 +273,7 @@ fn random_exchange(rng: &mut Rng, number: usize) -> ExchangeName {
 
 fn word(rng: &mut Rng, number: usize) -> String {
     match rng.u32(0..10) {
-        0 | 1 => queue(number, rng.usize(0..QUEUES + 1)).to_string(),
+        0 | 1 => queue(number, rng.usize(0..=QUEUES)).to_string(),
         2 => "in".to_owned(),
         at => format!("k{}", at % 2),
     }

@@ -20,7 +20,8 @@ use mq::routing::Death;
 use mq::topology::{Overflow, QueueName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::case::{Case, Counts, Expected};
+use super::case::Case;
+use super::expected::{Counts, Expected};
 use crate::random::{declare, lapin_table};
 use crate::vhost::Vhost;
 

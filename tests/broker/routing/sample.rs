@@ -1,4 +1,8 @@
 //! One random topology with all that routing knows, and messages for it.
+#![expect(
+    clippy::expect_used,
+    reason = "test support: helpers are outside #[test] functions"
+)]
 
 use std::fmt;
 
