@@ -83,6 +83,15 @@ impl BrokerFacts {
         Self::new("RabbitMQ", "3.10.8")
     }
 
+    /// Whether messages are kept as message containers, since 3.13. They changed
+    /// what headers exchanges take for equal, the `x-last-death-` headers, and
+    /// that the order of older deaths is kept (measured on 3.10.8, 4.0.5 and
+    /// 4.3.6).
+    #[must_use]
+    pub fn has_message_containers(&self) -> bool {
+        self.numbers >= (3, 13, 0)
+    }
+
     /// The newest version that was measured: for writing down what a file asks
     /// for, where every value needs a word.
     #[must_use]

@@ -18,7 +18,7 @@ pub(super) fn run(args: &RouteArgs, global: &GlobalArgs) -> anyhow::Result<Exit>
     let facts = facts.map(|version| BrokerFacts::new("RabbitMQ", version));
     let topology = topology_files::load_named(&args.files)?;
     must_take_it(&message.exchange, &topology)?;
-    let router = Router::new(&topology);
+    let router = Router::on(&topology, facts.as_ref());
     let outlook = router.outlook(message, facts.as_ref());
     match global.output {
         OutputFormat::Table => output::data(&outlook_text(&outlook, &topology))?,

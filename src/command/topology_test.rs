@@ -68,7 +68,7 @@ fn load(files: &Files) -> Result<Topology> {
 }
 
 fn simulated(topology: &Topology, facts: Option<&BrokerFacts>) -> ProofReport {
-    let router = Router::new(topology);
+    let router = Router::on(topology, facts);
     let tests = topology.tests.iter();
     ProofReport {
         broker: None,

@@ -4,9 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use crate::field::FieldTable;
 use crate::lint::keys::Keys;
-use crate::routing::{Router, headers_match};
+use crate::routing::{Router, takes_everything};
 use crate::topology::{
     Binding, Destination, ExchangeName, ExchangeType, QueueName, RoutingKey, Topology,
 };
@@ -146,7 +145,7 @@ fn takers<'t>(
         (ExchangeType::Fanout, _) => all.map(|binding| (binding, keys.clone(), true)).collect(),
         (ExchangeType::Headers, _) => all
             .map(|binding| {
-                let always = headers_match(&binding.arguments, &FieldTable::new());
+                let always = takes_everything(&binding.arguments);
                 (binding, keys.clone(), always)
             })
             .collect(),

@@ -48,7 +48,7 @@ impl<'t> Survey<'t> {
             .keys()
             .filter_map(|name| Some((name, topology.effective_queue(name)?)))
             .collect();
-        let router = Router::new(topology);
+        let router = Router::on(topology, facts);
         let alternates = topology
             .exchanges
             .keys()

@@ -91,7 +91,8 @@ pub struct Held {
     pub queue: QueueName,
     /// As it was published to get there.
     pub message: Message,
-    /// The queues it died in and why, the newest last; a pair stands once.
+    /// The queues it died in and why, the newest last; a pair stands once. In
+    /// the broker's order, which before 3.13 is not that of time.
     pub deaths: Vec<(QueueName, Death)>,
 }
 
@@ -189,7 +190,7 @@ impl<'t> Router<'t> {
         let exchange = dead_lettering.exchange;
         let is_there = self.topology().exchange(&exchange).is_some()
             || self.topology().elsewhere.contains(exchange.as_str());
-        let (message, deaths) = dead_letter(held, death, &exchange, dead_lettering.key);
+        let (message, deaths) = self.dead_letter(held, death, &exchange, dead_lettering.key);
         if !is_there {
             return gone(Some(message), lost(Loss::NoExchange(exchange)));
         }
@@ -203,11 +204,12 @@ impl<'t> Router<'t> {
         let (dropped, reached): (Vec<&QueueName>, Vec<_>) = routed
             .queues()
             .partition(|target| is_cycle(&deaths, death, target));
-        losses.extend(
-            dropped
-                .into_iter()
-                .map(|target| lost(Loss::Cycle(target.clone()))),
-        );
+        // What another target takes is settled with that.
+        let is_taken = !reached.is_empty();
+        losses.extend(dropped.into_iter().map(|target| {
+            let cycle = Loss::Cycle(target.clone());
+            if is_taken { cycle } else { lost(cycle) }
+        }));
         // The last one takes the history itself: a chain of thousands of
         // queues copies nothing.
         let mut deaths = Some(deaths);
@@ -232,49 +234,67 @@ impl<'t> Router<'t> {
             losses,
         }
     }
-}
 
-/// The message as it is dead-lettered, and its deaths with this one.
-fn dead_letter(
-    held: Held,
-    death: Death,
-    exchange: &ExchangeName,
-    key: DeadLetterKey,
-) -> (Message, Vec<(QueueName, Death)>) {
-    let Held {
-        queue,
-        mut message,
-        mut deaths,
-    } = held;
-    if deaths.is_empty() {
+    /// The message as it is dead-lettered, and its deaths with this one.
+    fn dead_letter(
+        &self,
+        held: Held,
+        death: Death,
+        exchange: &ExchangeName,
+        key: DeadLetterKey,
+    ) -> (Message, Vec<(QueueName, Death)>) {
+        let Held {
+            queue,
+            mut message,
+            mut deaths,
+        } = held;
+        let told = [
+            ("queue", queue.as_str()),
+            ("reason", death.reason()),
+            ("exchange", message.exchange.as_str()),
+        ]
+        .map(|(what, value)| (what, FieldValue::text(value)));
+        let mut tell = |which: &str| {
+            for (what, value) in &told {
+                let name = format!("x-{which}-death-{what}");
+                message.headers.insert(name, value.clone());
+            }
+        };
         // Headers exchanges see these (measured on 3.10.8, 4.0.5 and 4.3.6).
-        for (name, value) in [
-            ("x-first-death-queue", queue.as_str()),
-            ("x-first-death-reason", death.reason()),
-            ("x-first-death-exchange", message.exchange.as_str()),
-        ] {
-            message
-                .headers
-                .insert(name.to_owned(), FieldValue::text(value));
+        if deaths.is_empty() {
+            tell("first");
         }
+        if self.has_message_containers() {
+            tell("last");
+        } else {
+            // What it says is not simulated, only that it is there.
+            let name = "x-death".to_owned();
+            message.headers.insert(name, FieldValue::Void);
+        }
+        let entry = (queue, death);
+        if !self.has_message_containers() {
+            // 3.10.8 turns the list around at each death (measured).
+            deaths.reverse();
+        }
+        if let Some(before) = deaths.iter().rposition(|other| *other == entry) {
+            deaths.remove(before);
+        }
+        deaths.push(entry);
+        message.exchange = exchange.clone();
+        if let DeadLetterKey::Replaced(key) = key {
+            message.keys = vec![key];
+            // Since 3.13 it is taken from what consumers see only, headers
+            // exchanges still find it (measured on 3.10.8, 4.0.5 and 4.3.6).
+            if !self.has_message_containers() {
+                message.headers.remove("CC");
+            }
+        }
+        (message, deaths)
     }
-    let entry = (queue, death);
-    if let Some(before) = deaths.iter().rposition(|other| *other == entry) {
-        deaths.remove(before);
-    }
-    deaths.push(entry);
-    message.exchange = exchange.clone();
-    if let DeadLetterKey::Replaced(key) = key {
-        message.keys = vec![key];
-        message.headers.remove("CC");
-    }
-    (message, deaths)
 }
 
 /// The broker's cycle detection: from the newest death back to the last one in
-/// the target queue, none was a rejection (measured on 4.0.5 and 4.3.6; before
-/// 3.13 the order of deaths behind the newest is accidental, so that a message
-/// with an older rejection may survive there).
+/// the target queue, none was a rejection (measured on 3.10.8, 4.0.5 and 4.3.6).
 fn is_cycle(deaths: &[(QueueName, Death)], death: Death, target: &QueueName) -> bool {
     if death == Death::Rejected {
         return false;

@@ -7,7 +7,7 @@ use crate::routing::{Death, Held, Loss, Router};
 use crate::topology::{ExchangeName, Queue, QueueName, QueueType, RoutingKey};
 
 /// More hops than this are not followed: copies can multiply without end.
-const MAX_STEPS: usize = 100_000;
+const MAX_STEPS: usize = 10_000;
 
 /// Where the copies of one message went.
 #[derive(Debug, Default, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Journey {
     pub steps: Vec<Step>,
     /// The queues in which copies stay.
     pub rests: BTreeSet<QueueName>,
+    /// Those copies: a queue can have several, by different ways.
+    pub copies: Vec<Held>,
     /// What became of copies that stay nowhere, with the queue they left last.
     pub losses: BTreeSet<(QueueName, Loss)>,
     /// Whether the journey was broken off because there were too many hops.
@@ -63,8 +65,11 @@ impl Router<'_> {
     ///
     /// A queue with a message TTL and a dead-letter exchange is waited in and
     /// left again by expiry; every other one is stayed in. So is the queue the
-    /// journey began in: whoever consumes there has the message again. Ends
-    /// always: who comes back by expiry alone is dropped by the broker.
+    /// journey began in: whoever consumes there has the message again. Who comes
+    /// back by expiry alone is dropped by the broker, so this comes to an end;
+    /// before 3.13 an old rejection can keep a copy in a ring of wait queues for
+    /// ever (it follows from what was measured on 3.10.8), and such a journey is
+    /// broken off.
     #[must_use]
     pub fn journey(&self, held: Held, death: Death) -> Journey {
         let mut journey = Journey::default();
@@ -100,7 +105,8 @@ impl Router<'_> {
                 if moves_on {
                     dying.push((held, Death::Expired));
                 } else {
-                    journey.rests.insert(held.queue);
+                    journey.rests.insert(held.queue.clone());
+                    journey.copies.push(held);
                 }
             }
         }

@@ -21,7 +21,7 @@ use crate::field::FieldTable;
 use crate::topology::{ExchangeName, QueueName, RoutingKey, Topology};
 
 pub use death::{Death, Departure, Held, Loss};
-pub use headers::matches as headers_match;
+pub use headers::takes_everything;
 pub use journey::{Journey, Step, waits};
 pub use message::Message;
 pub use outlook::{Outlook, Reached, unknown_because};

@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
+use crate::broker::BrokerFacts;
 use crate::field::FieldTable;
+use crate::routing::headers::Equality;
 use crate::routing::topic_trie::TopicTrie;
 use crate::routing::{Message, headers};
 use crate::topology::{
@@ -19,6 +21,7 @@ use crate::topology::{
 #[derive(Debug)]
 pub struct Router<'t> {
     topology: &'t Topology,
+    has_message_containers: bool,
     exchanges: HashMap<&'t ExchangeName, Compiled<'t>>,
     into: HashMap<&'t Destination, Vec<&'t Binding>>,
 }
@@ -95,9 +98,24 @@ impl<'t> Routed<'t> {
 }
 
 impl<'t> Router<'t> {
-    /// Prepares the topology; takes time in the order of its size.
+    /// Prepares the topology as it is on a broker since 3.13.
     #[must_use]
     pub fn new(topology: &'t Topology) -> Self {
+        Self::prepared(topology, true)
+    }
+
+    /// The same as it is on a broker like `facts`, where one is known.
+    #[must_use]
+    pub fn on<'f>(topology: &'t Topology, facts: impl Into<Option<&'f BrokerFacts>>) -> Self {
+        let facts = facts.into();
+        Self::prepared(
+            topology,
+            facts.is_none_or(BrokerFacts::has_message_containers),
+        )
+    }
+
+    /// Takes time in the order of the topology's size.
+    fn prepared(topology: &'t Topology, has_message_containers: bool) -> Self {
         let mut exchanges: HashMap<&ExchangeName, Compiled<'_>> = HashMap::new();
         for (name, exchange) in &topology.exchanges {
             let compiled = exchanges.entry(name).or_default();
@@ -126,6 +144,7 @@ impl<'t> Router<'t> {
         }
         Self {
             topology,
+            has_message_containers,
             exchanges,
             into,
         }
@@ -143,9 +162,10 @@ impl<'t> Router<'t> {
     /// without headers.
     #[must_use]
     pub fn taking(&self, exchange: &ExchangeName, key: &RoutingKey) -> Vec<&'t Binding> {
-        self.exchanges.get(exchange).map_or_else(Vec::new, |here| {
-            here.take(std::slice::from_ref(key), &FieldTable::new())
-        })
+        let message = Message::new(exchange.clone(), key.clone(), FieldTable::new());
+        self.exchanges
+            .get(exchange)
+            .map_or_else(Vec::new, |here| here.take(&message, self.equality()))
     }
 
     /// The bindings that lead into a queue or an exchange.
@@ -209,7 +229,7 @@ impl<'t> Router<'t> {
                 routed.unknown.insert(name);
                 continue;
             }
-            let taken = here.take(&message.keys, &message.headers);
+            let taken = here.take(message, self.equality());
             if let (true, Some(alternate)) = (taken.is_empty(), &here.alternate) {
                 go(alternate, Hop::Alternate, &mut routed.exchanges);
             }
@@ -224,6 +244,19 @@ impl<'t> Router<'t> {
             }
         }
         routed
+    }
+
+    /// Whether the broker keeps messages as message containers.
+    pub(super) fn has_message_containers(&self) -> bool {
+        self.has_message_containers
+    }
+
+    fn equality(&self) -> Equality {
+        if self.has_message_containers {
+            Equality::Exact
+        } else {
+            Equality::Numeric
+        }
     }
 
     /// The queue that the default exchange leads this key to.
@@ -248,9 +281,10 @@ impl By<'_> {
 }
 
 impl<'t> Compiled<'t> {
-    /// The bindings that take a message with these keys and headers; one may
-    /// stand twice when two keys match it.
-    fn take(&self, keys: &[RoutingKey], message_headers: &FieldTable) -> Vec<&'t Binding> {
+    /// The bindings that take the message; one may stand twice when two keys
+    /// match it.
+    fn take(&self, message: &Message, equality: Equality) -> Vec<&'t Binding> {
+        let keys = &message.keys;
         let binding = |number: &usize| self.bindings.get(*number).copied();
         match &self.by {
             By::Unknown => Vec::new(),
@@ -258,7 +292,7 @@ impl<'t> Compiled<'t> {
             By::Headers => self
                 .bindings
                 .iter()
-                .filter(|binding| headers::matches(&binding.arguments, message_headers))
+                .filter(|binding| headers::matches(&binding.arguments, &message.headers, equality))
                 .copied()
                 .collect(),
             By::Key(by_key) => keys

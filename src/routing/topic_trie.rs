@@ -61,24 +61,23 @@ impl<'t> TopicTrie<'t> {
 
     /// The numbers of all patterns that take the key, each once.
     pub(super) fn matches(&self, key: &str) -> Vec<usize> {
-        let mut seen = vec![0_usize; self.nodes.len()];
         let mut active = Vec::new();
-        self.enter(0, 1, &mut seen, &mut active);
-        for (round, word) in words_of(key).enumerate() {
-            let round = round + 2;
-            let mut next = Vec::new();
+        let mut next = Vec::new();
+        self.enter(0, &mut active);
+        for word in words_of(key) {
             for at in &active {
                 let Some(node) = self.nodes.get(*at) else {
                     continue;
                 };
                 if node.is_hash {
-                    self.enter(*at, round, &mut seen, &mut next);
+                    self.enter(*at, &mut next);
                 }
                 for child in node.words.get(word).into_iter().chain(&node.star) {
-                    self.enter(*child, round, &mut seen, &mut next);
+                    self.enter(*child, &mut next);
                 }
             }
-            active = next;
+            std::mem::swap(&mut active, &mut next);
+            next.clear();
             if active.is_empty() {
                 break;
             }
@@ -91,15 +90,17 @@ impl<'t> TopicTrie<'t> {
     }
 
     /// Makes a node active, and those behind a `#` that takes no word.
-    fn enter(&self, at: usize, round: usize, seen: &mut [usize], active: &mut Vec<usize>) {
+    ///
+    /// Only a `#` can be entered twice for one word, by staying and from the
+    /// node before it; every other node has one way in.
+    fn enter(&self, at: usize, active: &mut Vec<usize>) {
         let mut next = Some(at);
-        while let Some(at) = next {
-            match seen.get_mut(at) {
-                Some(last) if *last != round => *last = round,
-                _ => return,
+        while let Some((at, node)) = next.and_then(|at| Some((at, self.nodes.get(at)?))) {
+            if node.is_hash && active.contains(&at) {
+                return;
             }
             active.push(at);
-            next = self.nodes.get(at).and_then(|node| node.hash);
+            next = node.hash;
         }
     }
 }

@@ -386,9 +386,19 @@ pub(crate) fn closest<'a>(
     text: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    let length = text.chars().count();
     candidates
-        .map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1.max(candidate.chars().count() / 3))
+        .filter_map(|candidate| {
+            let count = candidate.chars().count();
+            let most = 1.max(count / 3);
+            // The distance is never less than that of the lengths, which is
+            // found at once: thousands of names may be asked for thousands.
+            if length.abs_diff(count) > most {
+                return None;
+            }
+            let distance = strsim::damerau_levenshtein(text, candidate);
+            (distance <= most).then_some((distance, candidate))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

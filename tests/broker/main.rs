@@ -1,6 +1,7 @@
 //! What users do with a real broker. `MQ_URL` and `MQ_MANAGEMENT_URL` must point
 //! at one (`scripts/test` sees to that); every test works in a vhost of its own.
 
+mod random;
 #[path = "../support/mod.rs"]
 mod support;
 mod vhost;
@@ -15,6 +16,7 @@ mod export;
 mod graph;
 mod in_use;
 mod inspect;
+mod journey;
 mod ledger;
 mod many;
 mod migrate;

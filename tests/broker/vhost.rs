@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, ConnectionProperties};
 use mq::amqp::{Connection, Frames};
+use mq::broker::BrokerFacts;
 use mq::endpoint::{Endpoint, ManagementEndpoint};
 use mq::topology::{QueueName, VhostName};
 use reqwest::Method;
@@ -98,28 +99,35 @@ impl Vhost {
         )
     }
 
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
+    }
+
     pub(crate) fn address(&self) -> String {
         self.endpoint.address()
     }
 
     /// A request to the management API that must succeed.
     pub(crate) fn api(&self, method: Method, path: &[&str], body: &Json) -> Json {
+        block_on(self.ask(method, path, body))
+    }
+
+    /// The same within async code.
+    pub(crate) async fn ask(&self, method: Method, path: &[&str], body: &Json) -> Json {
         let url = self.management.api(path);
         let user = self.management.user.clone();
         let password = self.management.password.reveal().to_owned();
-        block_on(async {
-            let answer = reqwest::Client::new()
-                .request(method, url)
-                .basic_auth(user, Some(password))
-                .json(body)
-                .send()
-                .await
-                .unwrap();
-            let status = answer.status();
-            let text = answer.text().await.unwrap();
-            assert!(status.is_success(), "{path:?}: {status} {text}");
-            serde_json::from_str(&text).unwrap_or(Json::Null)
-        })
+        let answer = reqwest::Client::new()
+            .request(method, url)
+            .basic_auth(user, Some(password))
+            .json(body)
+            .send()
+            .await
+            .unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path:?}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or(Json::Null)
     }
 
     pub(crate) fn get(&self, path: &[&str]) -> Json {
@@ -132,6 +140,12 @@ impl Vhost {
         let version = overview["rabbitmq_version"].as_str().unwrap().to_owned();
         let mut parts = version.split('.').map(|part| part.parse().unwrap());
         (parts.next().unwrap(), parts.next().unwrap())
+    }
+
+    /// What mq knows of a broker of this version.
+    pub(crate) fn facts(&self) -> BrokerFacts {
+        let overview = self.get(&["overview"]);
+        BrokerFacts::new("RabbitMQ", overview["rabbitmq_version"].as_str().unwrap())
     }
 
     /// A user of this test's own with these permissions here.

@@ -47,7 +47,7 @@ pub(super) async fn prove(topology: &Topology, session: &mut Session) -> Result<
     let names = topology.queues.keys();
     let mut live = Live {
         topology,
-        router: Router::new(topology),
+        router: Router::on(topology, &facts),
         waiting: names
             .filter(|name| waits(topology, name))
             .cloned()

@@ -1,8 +1,9 @@
 //! Deaths, wait queues, cycles and what is lost on the way.
 
 use super::*;
+use crate::broker::BrokerFacts;
 use crate::diagnostic::Source;
-use crate::field::FieldTable;
+use crate::field::{FieldTable, FieldValue};
 use crate::routing::Message;
 use crate::topology::{ExchangeName, RoutingKey, Topology};
 
@@ -170,4 +171,73 @@ fn copies_that_multiply_are_followed_only_so_far() {
     let journey = journey(&topology(&yaml), "a0", Death::Rejected);
     assert!(journey.broken_off);
     assert_eq!(journey.steps.len(), MAX_STEPS);
+}
+
+#[test]
+fn what_another_queue_took_is_not_kept_for_ever() {
+    let topology = topology(
+        "
+exchanges: { both: { type: fanout }, self: { type: fanout } }
+queues:
+  two: { type: quorum, overflow: reject-publish, dead_letter: { exchange: both, strategy: at-least-once }, bind: [{ exchange: both }] }
+  one: { type: quorum, overflow: reject-publish, dead_letter: { exchange: self, strategy: at-least-once }, bind: [{ exchange: self }] }
+  other: { bind: [{ exchange: both }] }
+",
+    );
+    for (queue, expected) in [
+        ("two", "[other] two: it would return to queue 'two'"),
+        (
+            "one",
+            "[] one: kept in the queue for ever, unseen: it would return to queue 'one'",
+        ),
+    ] {
+        let told = told(&journey(&topology, queue, Death::Expired));
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+/// What versions do otherwise, all measured.
+#[test]
+fn message_containers_changed_what_a_headers_exchange_finds() {
+    let topology = topology(
+        "
+exchanges: { h: { type: headers } }
+queues:
+  work: { dead_letter: { exchange: h, key: dead } }
+  last: { bind: [{ exchange: h, arguments: { x-match: all-with-x, x-last-death-reason: rejected } }] }
+  history: { bind: [{ exchange: h, arguments: { x-match: all-with-x, x-death: null } }] }
+  cc: { bind: [{ exchange: h, arguments: { CC: null } }] }
+",
+    );
+    for (version, expected) in [("3.10.8", "[history] "), ("4.0.5", "[cc last] ")] {
+        let router = Router::on(&topology, &BrokerFacts::new("RabbitMQ", version));
+        let headers = FieldTable::from([("CC".to_owned(), FieldValue::Array(Vec::new()))]);
+        let key = RoutingKey::new("work").expect("key");
+        let message = Message::new(ExchangeName::default_exchange(), key, headers);
+        let held = router.publish(&message).pop().expect("a copy");
+        assert_eq!(told(&router.journey(held, Death::Rejected)), expected);
+    }
+}
+
+/// The list of deaths before 3.13 is turned around at each death, so that a
+/// rejection long ago can come to stand before the one that makes a cycle.
+#[test]
+fn before_3_13_an_old_rejection_protects_at_times() {
+    let topology = topology(
+        "
+queues:
+  work: { message_ttl: 1s, dead_letter: { exchange: '', key: wait } }
+  wait: { message_ttl: 1s, dead_letter: { exchange: '', key: work } }
+",
+    );
+    for (version, comes_back) in [("3.10.8", true), ("4.0.5", false)] {
+        let router = Router::on(&topology, &BrokerFacts::new("RabbitMQ", version));
+        let key = RoutingKey::new("work").expect("key");
+        let message = Message::new(ExchangeName::default_exchange(), key, FieldTable::new());
+        let held = router.publish(&message).pop().expect("a copy");
+        let mut rejected = router.journey(held, Death::Rejected);
+        let back = rejected.copies.pop().expect("it comes back");
+        let expired = router.journey(back, Death::Expired);
+        assert_eq!(!expired.copies.is_empty(), comes_back, "{version}");
+    }
 }
