@@ -2,6 +2,7 @@
 
 mod consume;
 mod dlq;
+mod files;
 mod global;
 mod graph;
 mod headers;
@@ -16,13 +17,14 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
+pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};
 pub use headers::HeaderArgs;
 pub use publish::PublishArgs;
 pub use topology::{
-    Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, Files, MigrateArgs, PlanArgs,
-    SchemaArgs, TopologyCommand, ValidateArgs,
+    Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, MigrateArgs, PlanArgs, SchemaArgs,
+    TopologyCommand, ValidateArgs,
 };
 pub use topology_route::RouteArgs;
 pub use topology_test::TestArgs;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::cli::files::Files;
 use crate::cli::global::duration;
 use crate::cli::graph::GraphArgs;
 use crate::cli::topology_route::RouteArgs;
@@ -114,35 +115,6 @@ pub struct ConvertArgs {
     /// The version of RabbitMQ that definitions are written for
     #[arg(long = "for", value_name = "VERSION", default_value = "4.0")]
     pub for_version: String,
-}
-
-/// Topology files.
-#[derive(Clone, Debug, Args)]
-pub struct Files {
-    /// Topology files; a directory stands for its *.yaml and *.yml, `-` for standard input
-    #[arg(value_name = "FILE", required_unless_present = "file_flag")]
-    pub files: Vec<PathBuf>,
-
-    /// The same as FILE
-    #[arg(short = 'f', long = "file", value_name = "FILE", id = "file_flag")]
-    pub flagged: Vec<PathBuf>,
-
-    /// Put this before the name of everything the files declare: a throw-away copy
-    /// (settings of the vhost are not part of it)
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub prefix: String,
-}
-
-impl Files {
-    /// All of them, in the order typed.
-    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
-        self.flagged.iter().chain(&self.files)
-    }
 }
 
 /// Make the broker have what the files declare; changes nothing twice.

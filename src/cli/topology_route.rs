@@ -2,8 +2,8 @@
 
 use clap::Args;
 
+use crate::cli::files::Files;
 use crate::cli::headers::HeaderArgs;
-use crate::cli::topology::Files;
 
 /// Tell which queues a message reaches, and where it goes from there when it dies.
 ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::topology::Files;
+use crate::cli::files::Files;
 
 /// Run the `tests:` of the files: does each message go where it should?
 ///

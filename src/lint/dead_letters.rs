@@ -59,8 +59,10 @@ fn lost(
     let exchange = &dead_lettering.exchange;
     let kept = dead_lettering.key == DeadLetterKey::Kept;
     let subject = Subject::Queue(name.clone());
-    let bound = keys_bound(survey, exchange);
-    let help = way_out(kept, exchange, &bound);
+    if found.lost.is_empty() && found.doubtful.is_empty() {
+        return None;
+    }
+    let help = way_out(kept, exchange, &keys_bound(survey, exchange));
     if found.targets.is_empty() && found.doubtful.is_empty() {
         let key = found.lost.first().map(Keys::describe).unwrap_or_default();
         let why = if exchange.is_empty() {
@@ -89,9 +91,6 @@ fn lost(
         .chain(&found.doubtful)
         .map(Keys::describe)
         .collect();
-    if affected.is_empty() {
-        return None;
-    }
     let where_to = if exchange.is_empty() {
         "the default exchange leads only to queues named like them".to_owned()
     } else {

@@ -2,17 +2,11 @@
 
 use super::lint;
 use crate::broker::BrokerFacts;
-use crate::diagnostic::{Source, render};
 use crate::lint::RULES;
 
 /// The codes with their objects: `MQ209 queue 'a'`.
 fn found_on(yaml: &str, version: Option<&str>) -> Vec<String> {
-    let source = Source {
-        name: "t.yaml".to_owned(),
-        text: format!("version: 1\n{yaml}"),
-    };
-    let topology = crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-        .unwrap_or_else(|found| panic!("{}", render(&found, &[source])));
+    let topology = crate::topologyfile::parsed(yaml);
     let facts = version.map(|version| BrokerFacts::new("RabbitMQ", version));
     lint(&topology, facts.as_ref())
         .iter()

@@ -167,15 +167,7 @@ fn completed(step: Step, there: &Topology) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Source;
-
-    fn topology(yaml: &str) -> Topology {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        crate::topologyfile::parse(&[source], &|_| None).expect("topology")
-    }
+    use crate::topologyfile::parsed as topology;
 
     const WANTED: &str = "
 exchanges:

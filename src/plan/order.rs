@@ -225,15 +225,9 @@ fn exchanges_in_order(topology: &Topology) -> Vec<(ExchangeName, Exchange)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Source;
 
     fn order_of(yaml: &str) -> Vec<String> {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        let topology = crate::topologyfile::parse(&[source], &|_| None).expect("topology");
-        steps(&topology)
+        steps(&crate::topologyfile::parsed(yaml))
             .iter()
             .map(|step| step.object().name())
             .collect()

@@ -77,16 +77,7 @@ fn loose_bindings(prunable: &Topology) -> impl Iterator<Item = &crate::topology:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Source;
-
-    fn topology(yaml: &str) -> Topology {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-            .unwrap_or_else(|found| panic!("{}", crate::diagnostic::render(&found, &[source])))
-    }
+    use crate::topologyfile::parsed as topology;
 
     fn pruned(wanted: &str, there: &str) -> Vec<String> {
         pruned_objects(&prunable(&topology(wanted), &topology(there)))

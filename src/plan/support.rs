@@ -202,14 +202,9 @@ fn of_policy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Source;
 
     fn found(yaml: &str, version: &str) -> Vec<String> {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        let topology = crate::topologyfile::parse(&[source], &|_| None).expect("topology");
+        let topology = crate::topologyfile::parsed(yaml);
         unsupported(&topology, &BrokerFacts::new("RabbitMQ", version))
             .iter()
             .map(ToString::to_string)

@@ -147,16 +147,7 @@ fn milliseconds(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Source, render};
-
-    fn topology(yaml: &str) -> Topology {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-            .unwrap_or_else(|found| panic!("{}", render(&found, &[source])))
-    }
+    use crate::topologyfile::parsed as topology;
 
     fn name(name: &str) -> QueueName {
         QueueName::new(name).expect("name")

@@ -173,17 +173,7 @@ pub fn cannot_die(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Source, render};
-    use crate::topology::Topology;
-
-    fn topology(yaml: &str) -> Topology {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-            .unwrap_or_else(|found| panic!("{}", render(&found, &[source])))
-    }
+    use crate::topologyfile::parsed as topology;
 
     const OBJECTS: &str = "
 exchanges:

@@ -139,18 +139,12 @@ fn waiting(queue: &QueueName, topology: &Topology) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Source;
     use crate::field::FieldTable;
     use crate::routing::{Death, Message, Router};
     use crate::topology::RoutingKey;
 
     fn told(yaml: &str, most: usize) -> Vec<String> {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: format!("version: 1\n{yaml}"),
-        };
-        let topology = crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-            .unwrap_or_else(|found| panic!("{}", crate::diagnostic::render(&found, &[source])));
+        let topology = crate::topologyfile::parsed(yaml);
         let router = Router::new(&topology);
         let key = RoutingKey::new("work").expect("key");
         let message = Message::new(ExchangeName::default_exchange(), key, FieldTable::new());

@@ -34,9 +34,12 @@ impl<'n> Fields<'n> {
             .map(|(_, node)| node)
     }
 
-    /// Its keys.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'n Key> {
-        self.entries.iter().map(|(key, _)| key)
+    /// Where each of its keys stands.
+    pub(super) fn places(&self) -> impl Iterator<Item = (&'static str, Place)> {
+        self.entries.iter().filter_map(|(key, _)| {
+            let known = self.known.iter().find(|known| **known == key.text)?;
+            Some((*known, key.place.clone()))
+        })
     }
 }
 

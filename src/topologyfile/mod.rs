@@ -116,6 +116,17 @@ pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Ve
     })
 }
 
+/// What a test writes as YAML, without the line of the version.
+#[cfg(test)]
+pub(crate) fn parsed(yaml: &str) -> Topology {
+    let source = Source {
+        name: "t.yaml".to_owned(),
+        text: format!("version: 1\n{yaml}"),
+    };
+    parse(std::slice::from_ref(&source), &|_| None)
+        .unwrap_or_else(|found| panic!("{}", crate::diagnostic::render(&found, &[source])))
+}
+
 fn read_file(
     root: &Node,
     reader: &mut Reader,

@@ -15,16 +15,13 @@ pub(super) struct Spots {
 #[derive(Debug)]
 struct Spot {
     place: Place,
-    keys: Vec<(String, Place)>,
+    keys: Vec<(&'static str, Place)>,
 }
 
 impl Spots {
     /// An object that begins at `place`, with the keys it is written with.
     pub(super) fn add(&mut self, subject: Subject, place: Place, fields: Option<Fields<'_>>) {
-        let keys = fields.iter().flat_map(Fields::keys);
-        let keys = keys
-            .map(|key| (key.text.clone(), key.place.clone()))
-            .collect();
+        let keys = fields.iter().flat_map(Fields::places).collect();
         self.objects.insert(subject, Spot { place, keys });
     }
 
@@ -37,7 +34,7 @@ impl Spots {
     pub(super) fn field(&self, subject: &Subject, field: Option<&str>) -> Option<&Place> {
         let spot = self.objects.get(subject)?;
         let key = field.and_then(|field| {
-            let found = spot.keys.iter().find(|(key, _)| key == field);
+            let found = spot.keys.iter().find(|(key, _)| *key == field);
             found.map(|(_, place)| place)
         });
         Some(key.unwrap_or(&spot.place))

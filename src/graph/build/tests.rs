@@ -1,15 +1,6 @@
 use super::*;
-use crate::diagnostic::{Source, render};
 use crate::graph::{Depth, Role};
-
-fn topology(yaml: &str) -> Topology {
-    let source = Source {
-        name: "t.yaml".to_owned(),
-        text: format!("version: 1\n{yaml}"),
-    };
-    crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-        .unwrap_or_else(|found| panic!("{}", render(&found, &[source])))
-}
+use crate::topologyfile::parsed as topology;
 
 /// Every edge as `from -kind[labels]-> to`.
 fn edges(graph: &Graph) -> Vec<String> {

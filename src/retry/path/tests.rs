@@ -1,6 +1,6 @@
 use super::*;
 use crate::diagnostic::Source;
-use crate::topology::Topology;
+use crate::topologyfile::parsed;
 
 /// Reads a topology whose retry block is not checked, then asks for the path of `work`.
 fn found(yaml: &str) -> Result<RetryPath, PathProblem> {
@@ -13,14 +13,6 @@ fn found_with(yaml: &str, dead_letter_queue: Option<&str>) -> Result<RetryPath, 
         ..RetryPolicy::default()
     };
     path(&Router::new(&parsed(yaml)), &queue("work"), &policy)
-}
-
-fn parsed(yaml: &str) -> Topology {
-    let source = Source {
-        name: "t.yaml".to_owned(),
-        text: format!("version: 1\n{yaml}"),
-    };
-    crate::topologyfile::parse(&[source], &|_| None).expect("topology")
 }
 
 fn queue(name: &str) -> QueueName {

@@ -2,19 +2,10 @@
 
 use super::*;
 use crate::broker::BrokerFacts;
-use crate::diagnostic::Source;
 use crate::field::{FieldTable, FieldValue};
 use crate::routing::Message;
 use crate::topology::{ExchangeName, RoutingKey, Topology};
-
-fn topology(yaml: &str) -> Topology {
-    let source = Source {
-        name: "t.yaml".to_owned(),
-        text: format!("version: 1\n{yaml}"),
-    };
-    crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
-        .unwrap_or_else(|found| panic!("{}", crate::diagnostic::render(&found, &[source])))
-}
+use crate::topologyfile::parsed as topology;
 
 /// What becomes of a message published straight to `queue` that dies so there.
 fn journey(topology: &Topology, queue: &str, death: Death) -> Journey {
