@@ -14,19 +14,26 @@ use crate::routing::Death;
 use crate::topology::{DeliveryLimit, Queue, QueueName};
 
 /// Steps after which no further way back is looked for.
-const MOST_STEPS: usize = 1_000_000;
+const MOST_STEPS: usize = 10_000_000;
 
 /// Queues of a ring that are named in a message.
 const MOST_NAMED: usize = 6;
 
-/// The dead-letter edges between queues, by number.
+/// The dead-letter edges between queues, by number, as far as they are certain.
 struct Graph<'s> {
     queues: Vec<(&'s QueueName, &'s Queue)>,
+    /// In ascending order.
     edges: Vec<Vec<usize>>,
+    /// Whether messages leave it by expiry.
     waits: Vec<bool>,
+    /// Whether messages leave it by any death that is no rejection.
+    dies: Vec<bool>,
+    /// Whether a copy of what dies there stays somewhere else.
+    keeps_copy: Vec<bool>,
 }
 
-pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
+/// Tells whether it was too much to follow every way back.
+pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) -> bool {
     let graph = Graph::new(survey);
     let waiting: Vec<Vec<usize>> = graph
         .edges
@@ -38,7 +45,9 @@ pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
         })
         .collect();
     for ring in rings(&waiting) {
-        findings.extend(graph.dropped_by_expiry(&ring));
+        if !ring.iter().any(|at| has(&graph.keeps_copy, *at)) {
+            findings.extend(graph.dropped_by_expiry(&ring));
+        }
     }
     let mut steps = 0;
     for ring in rings(&graph.edges) {
@@ -47,6 +56,7 @@ pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
             findings.extend(graph.other_death(at, survey, &mut steps));
         }
     }
+    steps > MOST_STEPS
 }
 
 impl<'s> Graph<'s> {
@@ -64,26 +74,40 @@ impl<'s> Graph<'s> {
         let edges = queues
             .iter()
             .map(|(name, _)| {
-                let targets = survey.dead_letters.get(*name).map(|found| &found.targets);
+                let targets = survey.dead_letters.get(*name).map(|found| &found.certain);
                 let targets = targets.into_iter().flatten();
                 targets
                     .filter_map(|target| numbers.get(target).copied())
                     .collect()
             })
             .collect();
-        let waits = queues
-            .iter()
-            .map(|(_, queue)| survey.waits(queue))
-            .collect();
+        let of = |is: &dyn Fn(&QueueName, &Queue) -> bool| {
+            queues.iter().map(|(name, queue)| is(name, queue)).collect()
+        };
+        let others = [Death::Expired, Death::MaxLength, Death::DeliveryLimit];
+        let rests = |name: &QueueName| {
+            let queue = survey.queues.get(name);
+            queue.is_some_and(|queue| queue.dead_lettering.is_none())
+        };
+        let waits = of(&|_, queue| survey.waits(queue));
+        let dies = of(&|_, queue| {
+            queue.dead_lettering.is_some() && others.iter().any(|death| survey.dies(queue, *death))
+        });
+        let keeps_copy = of(&|name, _| {
+            let found = survey.dead_letters.get(name);
+            found.is_some_and(|found| found.certain.iter().any(rests))
+        });
         Self {
             queues,
             edges,
             waits,
+            dies,
+            keeps_copy,
         }
     }
 
     fn is_waiting(&self, at: usize) -> bool {
-        self.waits.get(at).copied().unwrap_or(false)
+        has(&self.waits, at)
     }
 
     fn dropped_by_expiry(&self, ring: &[usize]) -> Option<Finding> {
@@ -140,7 +164,7 @@ impl<'s> Graph<'s> {
         )
     }
 
-    /// A death that is no rejection, in a queue to which only expiry leads back.
+    /// A death that is no rejection, in a queue to which other such deaths lead back.
     fn other_death(&self, at: usize, survey: &Survey<'_>, steps: &mut usize) -> Option<Finding> {
         let (name, queue) = self.queues.get(at)?;
         // What waits there itself is judged as a ring of expiries.
@@ -161,7 +185,7 @@ impl<'s> Graph<'s> {
         } else {
             return None;
         };
-        if !self.leads_back_by_expiry(at, steps) {
+        if !self.leads_back(at, steps) {
             return None;
         }
         let help = match death {
@@ -169,7 +193,7 @@ impl<'s> Graph<'s> {
                 "write `delivery_limit: unlimited`; `mq consume` bounds crashes itself"
             }
             Death::MaxLength | Death::Expired | Death::Rejected => {
-                "add `overflow: reject-publish`: publishers are told instead"
+                "leave the length limit out: with `reject-publish` a retry that finds the queue full would be dropped as well"
             }
         };
         let finding = OTHER_DEATH_IN_RETRY.finding(
@@ -184,22 +208,26 @@ impl<'s> Graph<'s> {
         )
     }
 
-    fn leads_back_by_expiry(&self, home: usize, steps: &mut usize) -> bool {
+    /// Whether a message can come back without a rejection, and leaves no copy behind.
+    fn leads_back(&self, home: usize, steps: &mut usize) -> bool {
         let mut seen = BTreeSet::new();
-        let mut ahead: Vec<usize> = self.edges.get(home).cloned().unwrap_or_default();
+        let mut ahead = vec![home];
+        let mut comes_back = false;
         while let Some(at) = ahead.pop() {
+            let edges = self.edges.get(at).map_or(&[] as &[usize], Vec::as_slice);
             *steps += 1;
-            if *steps > MOST_STEPS {
+            if *steps > MOST_STEPS || has(&self.keeps_copy, at) {
                 return false;
             }
-            if at == home {
-                return true;
+            if edges.binary_search(&home).is_ok() {
+                comes_back = true;
+                continue;
             }
-            if self.is_waiting(at) && seen.insert(at) {
-                ahead.extend(self.edges.get(at).into_iter().flatten());
-            }
+            *steps += edges.len();
+            let further = edges.iter().copied();
+            ahead.extend(further.filter(|next| has(&self.dies, *next) && seen.insert(*next)));
         }
-        false
+        comes_back
     }
 
     /// One way round a ring, in words.
@@ -235,4 +263,8 @@ impl<'s> Graph<'s> {
         words.push(name(at));
         words.join(" → ")
     }
+}
+
+fn has(which: &[bool], at: usize) -> bool {
+    which.get(at).copied().unwrap_or(false)
 }

@@ -56,38 +56,86 @@ fn lost(
     dead_lettering: &DeadLettering,
     found: &DeadLetters,
 ) -> Option<Finding> {
-    let exchange = &dead_lettering.exchange;
-    let kept = dead_lettering.key == DeadLetterKey::Kept;
-    let subject = Subject::Queue(name.clone());
     if found.lost.is_empty() && found.doubtful.is_empty() {
         return None;
     }
-    let help = way_out(kept, exchange, &keys_bound(survey, exchange));
-    if found.targets.is_empty() && found.doubtful.is_empty() {
-        let key = found.lost.first().map(Keys::describe).unwrap_or_default();
-        let why = if exchange.is_empty() {
-            format!(
-                "the default exchange leads to the queue named like the key, and there is no queue {key}"
-            )
-        } else if kept {
-            format!("they keep their key ({key}), and exchange '{exchange}' leads it to no queue")
-        } else {
-            format!("exchange '{exchange}' leads key {key} to no queue")
-        };
-        let label = if queue.dead_letter_strategy == Some(DeadLetterStrategy::AtLeastOnce) {
-            "every dead letter is kept in the queue for ever, unseen"
-        } else {
-            "every dead letter is dropped, and no broker says so"
-        };
-        let finding = DEAD_LETTERS_LOST.finding(
-            subject,
-            format!("dead letters of queue '{name}' reach no queue: {why}"),
-        );
-        return Some(finding.at("dead_letter").label(label).help(help));
+    let exchange = &dead_lettering.exchange;
+    let kept = dead_lettering.key == DeadLetterKey::Kept;
+    let bound = keys_bound(survey, exchange);
+    let help = way_out(kept, exchange, &bound);
+    let all_are_lost = found.targets.is_empty() && found.doubtful.is_empty();
+    // A wait queue that keeps keys may be meant for messages with a CC header,
+    // whose other keys lead on.
+    let may_have_others = kept && survey.waits(queue) && !bound.is_empty();
+    let why = why_lost(kept, exchange, found, all_are_lost);
+    let finding = match why {
+        Some(why) if !may_have_others => {
+            let label = if queue.dead_letter_strategy == Some(DeadLetterStrategy::AtLeastOnce) {
+                "those dead letters are kept in the queue for ever, unseen"
+            } else {
+                "those dead letters are dropped, and no broker says so"
+            };
+            DEAD_LETTERS_LOST
+                .finding(
+                    Subject::Queue(name.clone()),
+                    format!("dead letters of queue '{name}' reach no queue: {why}"),
+                )
+                .label(label)
+        }
+        Some(_) | None => partly_lost(name, kept, exchange, found),
+    };
+    Some(finding.at("dead_letter").help(help))
+}
+
+/// Why dead letters are lost for certain: all of them, or all that came back
+/// from a queue of the file with a key of their own.
+fn why_lost(
+    kept: bool,
+    exchange: &ExchangeName,
+    found: &DeadLetters,
+    all_are_lost: bool,
+) -> Option<String> {
+    let back = found.lost.iter().find_map(|(keys, sender)| match keys {
+        Keys::Exact(_) => Some((keys, sender.as_ref()?)),
+        Keys::Pattern(_) | Keys::Any => None,
+    });
+    if let (Some((keys, sender)), true) = (back, kept) {
+        let key = keys.describe();
+        return Some(format!(
+            "what comes back from queue '{sender}' has the key {key}, keeps it, and {}",
+            led_nowhere(exchange, &key)
+        ));
     }
+    let (keys, _) = found.lost.first().filter(|_| all_are_lost)?;
+    let key = keys.describe();
+    let nowhere = led_nowhere(exchange, &key);
+    Some(if kept {
+        format!("they keep their key ({key}), and {nowhere}")
+    } else {
+        nowhere
+    })
+}
+
+fn led_nowhere(exchange: &ExchangeName, key: &str) -> String {
+    if exchange.is_empty() {
+        format!(
+            "the default exchange leads to the queue named like the key, and there is no queue {key}"
+        )
+    } else {
+        format!("exchange '{exchange}' leads {key} to no queue")
+    }
+}
+
+fn partly_lost(
+    name: &QueueName,
+    kept: bool,
+    exchange: &ExchangeName,
+    found: &DeadLetters,
+) -> Finding {
     let affected: Vec<String> = found
         .lost
         .iter()
+        .map(|(keys, _)| keys)
         .chain(&found.doubtful)
         .map(Keys::describe)
         .collect();
@@ -101,16 +149,12 @@ fn lost(
     } else {
         format!("their key is {}, and", listed(&affected))
     };
-    let finding = DEAD_LETTERS_PARTLY_LOST.finding(
-        subject,
-        format!("some dead letters of queue '{name}' may reach no queue: {they} {where_to}"),
-    );
-    Some(
-        finding
-            .at("dead_letter")
-            .label("what is not led on is dropped, and no broker says so")
-            .help(help),
-    )
+    DEAD_LETTERS_PARTLY_LOST
+        .finding(
+            Subject::Queue(name.clone()),
+            format!("some dead letters of queue '{name}' may reach no queue: {they} {where_to}"),
+        )
+        .label("what is not led on is dropped, and no broker says so")
 }
 
 /// The keys that lead out of an exchange that goes by keys.

@@ -58,6 +58,17 @@ impl Keys {
         }
     }
 
+    /// How much work it is to compare them with a pattern, in words against words.
+    pub(super) fn effort(&self, pattern: &str) -> usize {
+        match self {
+            Self::Pattern(own) if may_overlap(own, pattern) => {
+                let count = |key: &str| words(key).count() + 1;
+                count(own) * count(pattern)
+            }
+            Self::Exact(_) | Self::Pattern(_) | Self::Any => 1,
+        }
+    }
+
     /// How a person would say it.
     pub(super) fn describe(&self) -> String {
         match self {
@@ -72,13 +83,17 @@ fn words(key: &str) -> impl Iterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
 }
 
+/// Whether the first words leave it possible that some key matches both.
+fn may_overlap(a: &str, b: &str) -> bool {
+    match (words(a).next(), words(b).next()) {
+        (Some(a), Some(b)) => a == b || [a, b].iter().any(|word| matches!(*word, "*" | "#")),
+        _ => true,
+    }
+}
+
 /// Whether some key matches both patterns.
 fn overlap(a: &str, b: &str) -> bool {
-    let first = (words(a).next(), words(b).next());
-    if let (Some(a), Some(b)) = first
-        && a != b
-        && ![a, b].iter().any(|word| matches!(*word, "*" | "#"))
-    {
+    if !may_overlap(a, b) {
         return false;
     }
     let b: Vec<&str> = words(b).collect();

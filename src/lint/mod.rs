@@ -8,6 +8,7 @@
 mod arguments;
 mod bindings;
 mod cycles;
+mod dead_ends;
 mod dead_letters;
 mod finding;
 mod flow;
@@ -35,7 +36,17 @@ pub fn lint(topology: &Topology, facts: Option<&BrokerFacts>) -> Vec<Finding> {
     let survey = Survey::new(topology, facts);
     let mut findings = Vec::new();
     dead_letters::check(&survey, &mut findings);
-    cycles::check(&survey, &mut findings);
+    let too_tangled = cycles::check(&survey, &mut findings);
+    if survey.is_too_large || too_tangled {
+        findings.push(
+            rule::NOT_JUDGED
+                .finding(
+                    Subject::Vhost,
+                    "there is too much to judge all dead-letter paths",
+                )
+                .help("lint parts of it on their own"),
+        );
+    }
     queues::check(&survey, &mut findings);
     arguments::check(&survey, &mut findings);
     reach::check(&survey, &mut findings);

@@ -26,15 +26,17 @@ rules! {
     SILENT_DROP = "MQ211" Warning "a TTL or limit that drops messages silently, without a dead-letter exchange";
     NOT_DURABLE = "MQ212" Warning "an exchange or queue that a restart of the broker deletes";
     UNBOUNDED = "MQ213" Advice "a work queue without a length limit";
-    DEAD_LETTER_QUEUE_EXPIRES = "MQ214" Warning "a dead-letter queue that deletes itself with what is in it";
+    DEAD_LETTER_QUEUE_EXPIRES = "MQ214" Warning "a dead-letter queue that deletes itself with what is in it, unused or after its last consumer";
     REFUSED_ARGUMENT = "MQ215" Error "an argument that every broker refuses for queues of this type";
     TEXT_FOR_A_NUMBER = "MQ216" Error "text where brokers look for a number";
+    DEAD_LETTERS_REFUSED = "MQ217" Warning "a queue that refuses dead letters when it is full: those are dropped";
     UNREACHABLE_QUEUE = "MQ220" Warning "a queue that no exchange leads to";
     LEADS_NOWHERE = "MQ221" Warning "an exchange that leads to no queue";
     NEVER_MATCHES = "MQ222" Warning "a binding that no message can match";
     NO_WILDCARD = "MQ223" Warning "`*` or `#` where it is no wildcard";
     BAD_HEADERS_BINDING = "MQ224" Error "a headers binding with an `x-match` that brokers refuse";
     NOTHING_COMPARED = "MQ225" Warning "a headers binding that compares nothing";
+    NOT_JUDGED = "MQ226" Warning "a topology too large or too tangled to be judged in full";
     UNSUPPORTED = "MQ230" Error "what this version of the broker refuses or silently leaves out";
 }
 

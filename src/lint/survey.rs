@@ -4,12 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::broker::BrokerFacts;
+use crate::lint::dead_ends::{dedicated, resting};
 use crate::lint::flow::Flows;
 use crate::lint::keys::Keys;
 use crate::routing::{Death, Router};
 use crate::topology::{
     DeadLetterKey, Destination, ExchangeName, ExchangeType, Queue, QueueName, QueueType, Topology,
 };
+
+/// More sets of keys than this are not followed into one queue.
+const MOST_KEYS: usize = 10_000;
 
 /// Everything that is asked more than once.
 pub(super) struct Survey<'t> {
@@ -26,6 +30,8 @@ pub(super) struct Survey<'t> {
     resting: BTreeSet<QueueName>,
     /// The queues that send dead letters to each queue.
     pub(super) senders: HashMap<QueueName, Vec<&'t QueueName>>,
+    /// Whether it was too large to be judged in full.
+    pub(super) is_too_large: bool,
 }
 
 /// Where the dead letters of a queue lead.
@@ -33,13 +39,21 @@ pub(super) struct Survey<'t> {
 pub(super) struct DeadLetters {
     /// The queues that some of them can reach.
     pub(super) targets: BTreeSet<QueueName>,
-    /// Keys of which all are lost.
-    pub(super) lost: Vec<Keys>,
+    /// The queues that all messages of one kind reach, whatever headers they have.
+    pub(super) certain: BTreeSet<QueueName>,
+    /// Keys of which all are lost, with the queue that messages of that key come
+    /// back from; `None` for those that publishers give.
+    pub(super) lost: Vec<(Keys, Option<QueueName>)>,
     /// Keys of which some may be lost.
     pub(super) doubtful: Vec<Keys>,
     /// Whether the way leads through something that is not known here.
     pub(super) unknown: bool,
+    /// Whether some keys were left out because there are too many.
+    too_many_keys: bool,
 }
+
+/// The keys that messages in each queue can have, with the queue that sent them.
+type Arrivals = BTreeMap<QueueName, BTreeMap<Keys, Option<QueueName>>>;
 
 impl<'t> Survey<'t> {
     pub(super) fn new(topology: &'t Topology, facts: Option<&'t BrokerFacts>) -> Self {
@@ -54,7 +68,8 @@ impl<'t> Survey<'t> {
             .keys()
             .filter_map(|name| router.alternate(name).cloned())
             .collect();
-        let resting = resting(&queues, &router);
+        let dedicated = dedicated(&queues, &router);
+        let resting = resting(&queues, &router, &dedicated);
         let mut survey = Self {
             topology,
             facts,
@@ -64,14 +79,16 @@ impl<'t> Survey<'t> {
             queues,
             dead_letters: BTreeMap::new(),
             senders: HashMap::new(),
+            is_too_large: false,
         };
         let mut flows = Flows::default();
-        let dead_letters: BTreeMap<&QueueName, DeadLetters> = survey
-            .queues
-            .iter()
-            .filter_map(|(name, queue)| Some((*name, survey.lead(name, queue, &mut flows)?)))
-            .collect();
-        for (name, found) in &dead_letters {
+        survey.dead_letters = survey.follow(&dedicated, &mut flows);
+        let judged = survey
+            .dead_letters
+            .values()
+            .all(|found| !found.too_many_keys);
+        survey.is_too_large = flows.is_exhausted() || !judged;
+        for (name, found) in &survey.dead_letters {
             for target in &found.targets {
                 survey
                     .senders
@@ -80,43 +97,101 @@ impl<'t> Survey<'t> {
                     .push(*name);
             }
         }
-        survey.dead_letters = dead_letters;
         survey
     }
 
-    fn lead(&self, name: &QueueName, queue: &Queue, flows: &mut Flows) -> Option<DeadLetters> {
-        let dead_lettering = queue.dead_lettering.as_ref()?;
-        if queue.kind == Some(QueueType::Stream) {
-            return None;
-        }
-        let exchange = &dead_lettering.exchange;
-        let keys = match &dead_lettering.key {
-            DeadLetterKey::Replaced(key) => BTreeSet::from([Keys::Exact(key.to_string())]),
-            DeadLetterKey::Kept => self.keys_in(name),
-        };
-        let mut found = DeadLetters::default();
-        for keys in keys {
-            let flow = flows.of(&self.router, exchange, &keys);
-            found.unknown |= flow.unknown;
-            found.targets.extend(flow.queues.iter().cloned());
-            let can_be_names = exchange.is_empty() && !matches!(keys, Keys::Exact(_));
-            if flow.queues.is_empty() && !can_be_names {
-                found.lost.push(keys);
-            } else if !flow.sure {
-                found.doubtful.push(keys);
+    /// Follows dead letters with the keys they have until no new key arrives anywhere.
+    fn follow(
+        &self,
+        dedicated: &BTreeSet<ExchangeName>,
+        flows: &mut Flows,
+    ) -> BTreeMap<&'t QueueName, DeadLetters> {
+        let mut found: BTreeMap<&QueueName, DeadLetters> = BTreeMap::new();
+        let mut arrivals = Arrivals::new();
+        let mut ahead: Vec<(QueueName, Keys)> = Vec::new();
+        for (name, queue) in &self.queues {
+            let Some(dead_lettering) = &queue.dead_lettering else {
+                continue;
+            };
+            let keys = match &dead_lettering.key {
+                DeadLetterKey::Replaced(key) => BTreeSet::from([Keys::Exact(key.to_string())]),
+                DeadLetterKey::Kept => self.published_keys(name, dedicated),
+            };
+            for keys in keys {
+                arrivals
+                    .entry((*name).clone())
+                    .or_default()
+                    .insert(keys.clone(), None);
+                ahead.push(((*name).clone(), keys));
             }
         }
-        Some(found)
+        while let Some((name, keys)) = ahead.pop() {
+            let Some((name, queue)) = self.queues.get_key_value(&name) else {
+                continue;
+            };
+            let Some(dead_lettering) = &queue.dead_lettering else {
+                continue;
+            };
+            if queue.kind == Some(QueueType::Stream) {
+                continue;
+            }
+            let exchange = &dead_lettering.exchange;
+            let flow = flows.of(&self.router, exchange, &keys);
+            let here = found.entry(*name).or_default();
+            here.unknown |= flow.unknown;
+            here.targets.extend(flow.queues.keys().cloned());
+            here.certain.extend(flow.certain.iter().cloned());
+            // Which keys are names of queues is for the publishers to know.
+            let can_be_names = exchange.is_empty() && !matches!(keys, Keys::Exact(_));
+            if flow.queues.is_empty() && !can_be_names {
+                let sender = arrivals.get(*name).and_then(|known| known.get(&keys));
+                let sender = sender.cloned().flatten();
+                here.lost.push((keys, sender));
+            } else if !flow.sure {
+                here.doubtful.push(keys);
+            }
+            for (target, arriving) in &flow.queues {
+                let keeps = self.queues.get(target).is_some_and(|queue| {
+                    let dead_lettering = queue.dead_lettering.as_ref();
+                    dead_lettering.is_some_and(|it| it.key == DeadLetterKey::Kept)
+                });
+                if !keeps {
+                    continue;
+                }
+                let known = arrivals.entry(target.clone()).or_default();
+                for keys in arriving {
+                    if known.len() >= MOST_KEYS {
+                        if let Some((target, _)) = self.queues.get_key_value(target) {
+                            let target = found.entry(*target).or_default();
+                            target.unknown = true;
+                            target.too_many_keys = true;
+                        }
+                    } else if !known.contains_key(keys) {
+                        known.insert(keys.clone(), Some((*name).clone()));
+                        ahead.push((target.clone(), keys.clone()));
+                    }
+                }
+            }
+        }
+        found
     }
 
-    /// The keys that messages in a queue can have: those of its bindings, and
-    /// its name where no binding leads to it.
-    fn keys_in(&self, name: &QueueName) -> BTreeSet<Keys> {
+    /// The keys that publishers can give messages of a queue: those of its
+    /// bindings, and its name where nothing is bound to it. Into a dedicated
+    /// dead-letter exchange nobody publishes.
+    fn published_keys(
+        &self,
+        name: &QueueName,
+        dedicated: &BTreeSet<ExchangeName>,
+    ) -> BTreeSet<Keys> {
         let own = Destination::Queue(name.clone());
-        let keys: BTreeSet<Keys> = self
-            .router
-            .bindings_to(&own)
+        let bindings = self.router.bindings_to(&own);
+        if bindings.is_empty() {
+            return BTreeSet::from([Keys::Exact(name.to_string())]);
+        }
+        bindings
             .iter()
+            .filter(|binding| !dedicated.contains(&binding.source))
             .map(|binding| {
                 let kind = self.topology.exchange(&binding.source).map(|x| x.kind);
                 match kind {
@@ -128,12 +203,7 @@ impl<'t> Survey<'t> {
                     | None => Keys::Any,
                 }
             })
-            .collect();
-        if keys.is_empty() {
-            BTreeSet::from([Keys::Exact(name.to_string())])
-        } else {
-            keys
-        }
+            .collect()
     }
 
     /// Whether a message can die so in this queue.
@@ -146,11 +216,15 @@ impl<'t> Survey<'t> {
         queue.dead_lettering.is_some() && self.dies(queue, Death::Expired)
     }
 
-    /// Whether some other queue sends dead letters there.
+    /// Whether some other queue sends dead letters there that do not only come
+    /// back from waiting.
     pub(super) fn is_sent_dead_letters(&self, name: &QueueName) -> bool {
-        self.senders
-            .get(name)
-            .is_some_and(|senders| senders.iter().any(|sender| *sender != name))
+        self.senders.get(name).is_some_and(|senders| {
+            senders.iter().any(|sender| {
+                let waits = self.queues.get(*sender).is_some_and(|q| self.waits(q));
+                *sender != name && !waits
+            })
+        })
     }
 
     /// Whether dead letters come to rest there: because another queue sends them,
@@ -159,26 +233,4 @@ impl<'t> Survey<'t> {
         queue.dead_lettering.is_none()
             && (self.is_sent_dead_letters(name) || self.resting.contains(name))
     }
-}
-
-/// The queues that a `retry` names for dead letters, and those bound to a
-/// dead-letter exchange of a work queue. What only wait queues send to is
-/// where messages come back to.
-fn resting(queues: &BTreeMap<&QueueName, Queue>, router: &Router<'_>) -> BTreeSet<QueueName> {
-    let named = queues
-        .values()
-        .filter_map(|queue| queue.retry.as_ref()?.dead_letter_queue.clone());
-    let exchanges: BTreeSet<&ExchangeName> = queues
-        .values()
-        .filter(|queue| queue.message_ttl.is_none())
-        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
-        .collect();
-    let bound = exchanges
-        .into_iter()
-        .flat_map(|exchange| router.bindings_from(exchange))
-        .filter_map(|binding| match &binding.destination {
-            Destination::Queue(queue) => Some(queue.clone()),
-            Destination::Exchange(_) => None,
-        });
-    named.chain(bound).collect()
 }

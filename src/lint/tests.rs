@@ -150,7 +150,7 @@ fn only_a_rejection_may_begin_a_retry() {
     check(&retry("max_length: 5", ""), &["205 work", "206 work"]);
     check(
         &retry("max_length: 5, overflow: reject-publish", ""),
-        &["206 work"],
+        &["206 work", "217 work"],
     );
     check(&retry("message_ttl: 1m", ""), &["204 wait"]);
     check(
@@ -356,4 +356,155 @@ fn every_rule_is_described() {
             rule.code
         );
     }
+}
+
+#[test]
+fn keys_are_those_that_really_arrive() {
+    // The wait queue brings messages back with another key, which leads nowhere.
+    check(
+        "
+exchanges: { in: { type: topic }, dlx: { type: topic } }
+queues:
+  work: { type: classic, bind: [{ exchange: in, key: 'order.*' }], dead_letter: { exchange: dlx } }
+  wait: { type: classic, message_ttl: 1s, bind: [{ exchange: dlx, key: 'order.*' }], dead_letter: { exchange: '', key: work } }
+",
+        &["202 work", "206 work"],
+    );
+    // Retry and requeue exchanges that keep topic keys: nothing is lost.
+    check(
+        "
+exchanges: { in: { type: topic }, retry: { type: topic }, back: { type: topic } }
+queues:
+  work: { type: classic, bind: [{ exchange: in, key: 'order.*' }, { exchange: back, key: 'order.*' }], dead_letter: { exchange: retry } }
+  wait: { type: classic, message_ttl: 1s, bind: [{ exchange: retry, key: '#' }], dead_letter: { exchange: back } }
+",
+        &["206 work"],
+    );
+    // The key leads to another queue than the one it came from: no ring.
+    check(
+        "
+exchanges: { in: { type: direct }, delay: { type: topic }, back: { type: topic } }
+queues:
+  a: { type: quorum, bind: [{ exchange: in, key: a }, { exchange: back, key: 'a.*' }], dead_letter: { exchange: delay, key: b.failed } }
+  b: { type: classic, bind: [{ exchange: back, key: 'b.*' }], dead_letter: { exchange: '', key: b.dlq } }
+  b.dlq: { type: classic }
+  wait: { type: classic, message_ttl: 1s, bind: [{ exchange: delay, key: '#' }], dead_letter: { exchange: back } }
+",
+        &[],
+    );
+    // A wait queue that keeps keys may be for messages with a CC header.
+    check(
+        "
+exchanges: { service: { type: topic }, delay: { type: topic }, retry: { type: topic } }
+queues:
+  q: { type: classic, bind: [{ exchange: service, key: user.save }, { exchange: retry, key: 'q.#' }], dead_letter: { exchange: '', key: q.dlq } }
+  q.dlq: { type: classic }
+  delay.1m: { type: classic, message_ttl: 1m, bind: [{ exchange: delay, key: 'delay.1m.#' }], dead_letter: { exchange: retry } }
+",
+        &["203 delay.1m"],
+    );
+}
+
+#[test]
+fn a_delay_in_front_makes_no_dead_letter_queue() {
+    check(
+        "
+exchanges: { in: { type: direct } }
+queues:
+  delay.5m: { type: classic, message_ttl: 5m, dead_letter: { exchange: in, key: a } }
+  work: { type: quorum, bind: [{ exchange: in, key: a }] }
+",
+        &["209 work"],
+    );
+    // The dead-letter exchange is the one that everybody publishes to.
+    check(
+        "
+exchanges: { events: { type: topic } }
+queues:
+  orders: { type: classic, bind: [{ exchange: events, key: 'order.*' }], dead_letter: { exchange: events, key: dead.order } }
+  orders.dlq: { type: classic, bind: [{ exchange: events, key: 'dead.*' }] }
+  billing: { type: quorum, bind: [{ exchange: events, key: 'billing.*' }] }
+",
+        &["209 billing"],
+    );
+}
+
+#[test]
+fn other_deaths_make_rings_too() {
+    let two = |each: &str| {
+        format!(
+            "queues: {{ a: {{ {each}, dead_letter: {{ exchange: '', key: b }} }}, b: {{ {each}, dead_letter: {{ exchange: '', key: a }} }} }}\n"
+        )
+    };
+    check(
+        &two("type: quorum, delivery_limit: 2"),
+        &["205 a", "205 b", "206 a"],
+    );
+    check(
+        &two("type: classic, max_length: 10"),
+        &["205 a", "205 b", "206 a"],
+    );
+    check(&two("type: classic"), &["206 a"]);
+}
+
+#[test]
+fn what_may_not_be_so_is_no_error() {
+    // Headers decide: the broker tells the deaths apart.
+    let by_death = "
+exchanges: { in: { type: direct }, dlx: { type: headers } }
+queues:
+  work: { type: quorum, delivery_limit: 5, bind: [{ exchange: in, key: a }], dead_letter: { exchange: dlx } }
+  wait: { type: classic, message_ttl: 1s, bind: [{ exchange: dlx, arguments: { x-match: all-with-x, x-last-death-reason: rejected } }], dead_letter: { exchange: '', key: work } }
+  work.dlq: { type: classic, bind: [{ exchange: dlx, arguments: { x-match: all-with-x, x-last-death-reason: delivery_limit } }] }
+";
+    let found = found_on(by_death, Some("4.0.5"));
+    assert!(!found.iter().any(|one| one.starts_with("205")), "{found:?}");
+    // A copy stays in the archive.
+    check(
+        "
+exchanges: { in: { type: direct }, dlx: { type: fanout } }
+queues:
+  work: { type: quorum, delivery_limit: 5, bind: [{ exchange: in, key: a }], dead_letter: { exchange: dlx } }
+  wait: { type: classic, message_ttl: 1s, bind: [{ exchange: dlx }], dead_letter: { exchange: '', key: work } }
+  archive: { type: classic, bind: [{ exchange: dlx }] }
+",
+        &["206 work"],
+    );
+}
+
+#[test]
+fn dead_letters_are_not_refused_or_deleted_unseen() {
+    let dead = |dead: &str| {
+        format!(
+            "queues: {{ work: {{ type: classic, dead_letter: {{ exchange: '', key: rest }} }}, rest: {{ type: classic, {dead} }} }}\n"
+        )
+    };
+    check(
+        &dead("max_length: 2, overflow: reject-publish"),
+        &["217 rest"],
+    );
+    check(&dead("max_length: 2"), &["211 rest"]);
+    check(&dead("auto_delete: true"), &["214 rest"]);
+    check(
+        &dead("auto_delete: true, durable: false"),
+        &["212 rest", "214 rest"],
+    );
+    check(
+        "queues: { work: { type: quorum, overflow: reject-publish, dead_letter: { exchange: '', key: rest, strategy: at-least-once } }, rest: { type: classic, max_length: 2, overflow: reject-publish } }\n",
+        &[],
+    );
+}
+
+#[test]
+fn too_much_is_said_to_be_too_much() {
+    let mut yaml =
+        String::from("exchanges: { in: { type: topic }, dlx: { type: topic } }\nqueues:\n");
+    let pattern = ["#.*"; 60].join(".");
+    for at in 0..120 {
+        yaml.push_str(&format!(
+            "  q{at}: {{ type: classic, bind: [{{ exchange: in, key: '{pattern}.a{at}' }}, {{ exchange: dlx, key: '{pattern}.b{at}' }}], dead_letter: {{ exchange: dlx }} }}\n"
+        ));
+    }
+    let found = found_on(&yaml, None);
+    assert!(found.contains(&"226 vhost".to_owned()), "{found:?}");
 }
