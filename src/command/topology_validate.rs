@@ -32,12 +32,18 @@ pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Ex
             return Err(topology_files::mistakes(&mistakes, &sources).into());
         }
     };
-    let topology = topology_files::named(file.topology.clone(), &args.files)?;
+    let renamed;
+    let topology = if args.files.prefix.is_empty() {
+        &file.topology
+    } else {
+        renamed = topology_files::named(file.topology.clone(), &args.files)?;
+        &renamed
+    };
     let found = found(args, &file);
     let count = |level| found.iter().filter(|one| one.level == level).count();
     let (errors, warnings) = (count(Level::Error), count(Level::Warning));
     let expanded = if args.expand {
-        Some(expanded(&topology)?)
+        Some(expanded(topology)?)
     } else {
         None
     };
@@ -49,12 +55,12 @@ pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Ex
             match expanded {
                 Some(text) => output::data(&text)?,
                 None if global.quiet => {}
-                None => output::data(&summary(&topology, errors, warnings))?,
+                None => output::data(&summary(topology, errors, warnings))?,
             }
         }
         OutputFormat::Json | OutputFormat::Jsonl => {
             let mut json = Map::from_iter([("valid".to_owned(), Json::from(errors == 0))]);
-            for (count, what) in counts(&topology) {
+            for (count, what) in counts(topology) {
                 json.insert(what.to_owned(), Json::from(count));
             }
             json.insert("findings".to_owned(), findings_json(&found, &sources));

@@ -64,7 +64,7 @@ impl<'s> Graph<'s> {
         let queues: Vec<(&QueueName, &Queue)> = survey
             .queues
             .iter()
-            .map(|(name, queue)| (*name, queue))
+            .map(|(name, queue)| (*name, queue.as_ref()))
             .collect();
         let numbers: HashMap<&QueueName, usize> = queues
             .iter()

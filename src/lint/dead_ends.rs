@@ -1,6 +1,7 @@
 //! Which exchanges are for dead letters alone, and which queues behind them are
 //! resting places that no queue sends to by itself.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::routing::Router;
@@ -9,7 +10,7 @@ use crate::topology::{Destination, ExchangeName, Queue, QueueName};
 /// The dead-letter exchanges to which no work queue is bound: nobody but dying
 /// messages, and workers that park, publishes there.
 pub(super) fn dedicated(
-    queues: &BTreeMap<&QueueName, Queue>,
+    queues: &BTreeMap<&QueueName, Cow<'_, Queue>>,
     router: &Router<'_>,
 ) -> BTreeSet<ExchangeName> {
     let is_work = |queue: &Queue| queue.dead_lettering.is_some() && queue.message_ttl.is_none();
@@ -38,7 +39,7 @@ pub(super) fn dedicated(
 /// dedicated dead-letter exchange of a work queue. What only wait queues send to
 /// is where messages come back to.
 pub(super) fn resting(
-    queues: &BTreeMap<&QueueName, Queue>,
+    queues: &BTreeMap<&QueueName, Cow<'_, Queue>>,
     router: &Router<'_>,
     dedicated: &BTreeSet<ExchangeName>,
 ) -> BTreeSet<QueueName> {

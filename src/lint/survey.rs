@@ -1,6 +1,7 @@
 //! What every rule asks for: the queues with their policies merged, and where
 //! their dead letters lead.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::broker::BrokerFacts;
@@ -21,7 +22,7 @@ pub(super) struct Survey<'t> {
     pub(super) facts: Option<&'t BrokerFacts>,
     pub(super) router: Router<'t>,
     /// Each queue as its policies make it.
-    pub(super) queues: BTreeMap<&'t QueueName, Queue>,
+    pub(super) queues: BTreeMap<&'t QueueName, Cow<'t, Queue>>,
     /// Where the dead letters of each queue that has any lead.
     pub(super) dead_letters: BTreeMap<&'t QueueName, DeadLetters>,
     /// Exchanges that take what others take nowhere.
@@ -57,10 +58,17 @@ type Arrivals = BTreeMap<QueueName, BTreeMap<Keys, Option<QueueName>>>;
 
 impl<'t> Survey<'t> {
     pub(super) fn new(topology: &'t Topology, facts: Option<&'t BrokerFacts>) -> Self {
-        let queues: BTreeMap<&QueueName, Queue> = topology
+        let queues: BTreeMap<&QueueName, Cow<'_, Queue>> = topology
             .queues
-            .keys()
-            .filter_map(|name| Some((name, topology.effective_queue(name)?)))
+            .iter()
+            .filter_map(|(name, queue)| {
+                let effective = if topology.policies.is_empty() {
+                    Cow::Borrowed(queue)
+                } else {
+                    Cow::Owned(topology.effective_queue(name)?)
+                };
+                Some((name, effective))
+            })
             .collect();
         let router = Router::on(topology, facts);
         let alternates = topology
