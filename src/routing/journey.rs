@@ -6,8 +6,12 @@ use std::collections::BTreeSet;
 use crate::routing::{Death, Held, Loss, Router};
 use crate::topology::{ExchangeName, Queue, QueueName, QueueType, RoutingKey};
 
-/// More hops than this are not followed: copies can multiply without end.
+/// More hops than this are not followed: before 3.13 a ring can have no end.
 const MAX_STEPS: usize = 10_000;
+
+/// Nor are copies, once so many more arrived than hops were followed: each hop
+/// of a chain makes one of one, and where they multiply every hop makes more.
+const MAX_BRANCHES: usize = 500;
 
 /// Where the copies of one message went.
 #[derive(Debug, Default, PartialEq)]
@@ -75,13 +79,16 @@ impl Router<'_> {
         let mut journey = Journey::default();
         let origin = held.queue.clone();
         let mut dying = vec![(held, death)];
+        let mut arrived = 0_usize;
         while let Some((held, death)) = dying.pop() {
-            if journey.steps.len() == MAX_STEPS {
+            let steps = journey.steps.len();
+            if steps == MAX_STEPS || arrived.saturating_sub(steps) > MAX_BRANCHES {
                 journey.broken_off = true;
                 break;
             }
             let queue = held.queue.clone();
             let departure = self.die(held, death);
+            arrived = arrived.saturating_add(departure.arrived.len());
             journey.steps.push(Step {
                 queue: queue.clone(),
                 death,
