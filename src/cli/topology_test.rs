@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::files::Files;
+use crate::cli::version::version;
 
 /// Run the `tests:` of the files: does each message go where it should?
 ///
@@ -50,6 +51,6 @@ pub struct TestArgs {
     pub junit: Option<PathBuf>,
 
     /// The version of RabbitMQ that is simulated [default: 4.0 or newer]
-    #[arg(long = "for", value_name = "VERSION", conflicts_with = "live")]
+    #[arg(long = "for", value_name = "VERSION", value_parser = version, conflicts_with = "live")]
     pub for_version: Option<String>,
 }

@@ -98,9 +98,7 @@ impl Allows {
             for code in &unknown {
                 let (message, help) = if code.starts_with("MQ1") {
                     (
-                        format!(
-                            "{code} cannot be allowed: what has such a code cannot be applied"
-                        ),
+                        format!("{code} cannot be allowed: what has such a code cannot be applied"),
                         "correct what it is about",
                     )
                 } else {

@@ -204,11 +204,7 @@ fn a_signal_ends_it_and_the_vhost_goes() {
     for _ in 0..30 {
         text.push_str("  - { publish: { exchange: in, key: k }, rejected: [work] }\n");
     }
-    for (signal, code) in [
-        (Signal::TERM, 143),
-        (Signal::INT, 130),
-        (Signal::HUP, 129),
-    ] {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let mut running = vhost.topology(&text, &["test", "--live", "-vv"]).spawn();
         running.wait_for_stderr("testing test=");
         let name = spoken_of(&running.stderr_so_far()).pop().unwrap();

@@ -20,7 +20,10 @@ pub(super) fn marks(line: &str) -> impl Iterator<Item = (usize, Mark)> {
     line.match_indices('#').filter_map(|(at, _)| {
         let (before, comment) = line.split_at_checked(at)?;
         let begins = before.is_empty() || before.ends_with([' ', '\t']);
-        begins.then(|| mark(comment)).flatten().map(|mark| (at, mark))
+        begins
+            .then(|| mark(comment))
+            .flatten()
+            .map(|mark| (at, mark))
     })
 }
 
@@ -88,7 +91,10 @@ mod tests {
     fn a_mark_is_exact_or_told_how() {
         for (line, expected) in [
             ("# mq: allow MQ209", "MQ209"),
-            ("a: 1 # why # mq: allow MQ209,MQ211  MQ212\t\r\n", "MQ209+MQ211+MQ212"),
+            (
+                "a: 1 # why # mq: allow MQ209,MQ211  MQ212\t\r\n",
+                "MQ209+MQ211+MQ212",
+            ),
             ("a: 1 #mq: allow MQ209", "meant # mq: allow MQ209"),
             ("# mq:allow MQ209", "meant # mq: allow MQ209"),
             ("# MQ: allow MQ209", "meant # mq: allow MQ209"),

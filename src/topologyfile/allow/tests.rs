@@ -64,7 +64,8 @@ fn what_yaml_has_in_front_is_no_content() {
 
 #[test]
 fn what_stands_in_a_text_is_no_comment() {
-    let text = "a: |\n  # mq: allow MQ209\n# mq: allow MQ211\nb: 'x # mq: allow MQ1' # mq: allow MQ212\n";
+    let text =
+        "a: |\n  # mq: allow MQ209\n# mq: allow MQ211\nb: 'x # mq: allow MQ1' # mq: allow MQ212\n";
     let quoted = text.find("'x").expect("it");
     assert_eq!(
         scopes(text, &[7..25, quoted..quoted + 20]),
