@@ -35,6 +35,7 @@ Exit codes:
   65 a file is wrong, or the files hold no tests
   66 a file is missing
   69 broker or management API unavailable
+  75 with --live: the broker blocks publishers, or does not answer in time
   77 login or permission refused
   128+n with --live: stopped by signal n; the temporary vhost was deleted")]
 pub struct TestArgs {
