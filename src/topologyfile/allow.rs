@@ -155,9 +155,8 @@ fn of_source(number: usize, source: &Source, texts: &[Range<usize>]) -> Vec<Allo
         let text_start = start + whole.len() - text.len();
         let trimmed = text.trim_start();
         let is_comment = trimmed.starts_with('#') && !is_text(start + whole.len() - trimmed.len());
-        let is_content = !is_comment
-            && !trimmed.trim_end().is_empty()
-            && !(is_begin && is_of_the_document(text));
+        let is_nothing = trimmed.trim_end().is_empty() || (is_begin && is_of_the_document(text));
+        let is_content = !is_comment && !is_nothing;
         if is_content {
             for at in ahead.drain(..) {
                 if let Some(allow) = found.get_mut(at) {
