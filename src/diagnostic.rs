@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level as Title, Renderer, Snippet};
 
+use crate::printable::{printable, unbroken};
+
 /// A file's name and text, as diagnostics need them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -120,7 +122,10 @@ fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) 
         Level::Warning => Title::WARNING,
         Level::Advice => Title::NOTE.with_name("advice"),
     };
-    let title = title.primary_title(&diagnostic.message).id(diagnostic.code);
+    // Names in them come from files: none may begin a line of its own.
+    let title = title
+        .primary_title(unbroken(&diagnostic.message))
+        .id(diagnostic.code);
     let mut group = annotate_snippets::Group::with_title(title);
     if let Some(source) = sources.get(diagnostic.place.source) {
         let bytes = within(&diagnostic.place.bytes, &source.text);
@@ -130,18 +135,18 @@ fn render_one(renderer: &Renderer, diagnostic: &Diagnostic, sources: &[Source]) 
         let span = bytes.start - lines.start..bytes.end - lines.start;
         let mut annotation = AnnotationKind::Primary.span(span);
         if !diagnostic.label.is_empty() {
-            annotation = annotation.label(&diagnostic.label);
+            annotation = annotation.label(unbroken(&diagnostic.label));
         }
         group = group.element(
             // Only these lines: rendering reads all that it is given.
             Snippet::source(text)
                 .line_start(before.matches('\n').count() + 1)
-                .path(&source.name)
+                .path(unbroken(&source.name))
                 .annotation(annotation),
         );
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Title::HELP.message(help));
+        group = group.element(Title::HELP.message(printable(help)));
     }
     renderer.render(&[group])
 }
@@ -213,6 +218,34 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part} missing in\n{shown}");
         }
+    }
+
+    #[test]
+    fn a_name_forges_no_lines() {
+        let sources = [Source {
+            name: "a\nerror[MQ997]: fake.yaml".to_owned(),
+            text: "queues:\n".to_owned(),
+        }];
+        let place = Place {
+            source: 0,
+            bytes: 0..6,
+        };
+        let shown = render(
+            &[
+                Diagnostic::new("MQ101", place, "'x\n\nerror[MQ999]: fake\r\u{1b}[2J'")
+                    .label("'y\nerror[MQ998]: fake'")
+                    .help("one of\nthese"),
+            ],
+            &sources,
+        );
+        let forged = shown.lines().filter(|line| line.starts_with("error["));
+        assert_eq!(forged.count(), 1, "{shown}");
+        assert!(
+            shown.contains(r"'x\n\nerror[MQ999]: fake\r\u{1b}[2J'"),
+            "{shown}"
+        );
+        assert!(shown.contains(r"'y\nerror[MQ998]: fake'"), "{shown}");
+        assert!(shown.contains("one of\n"), "{shown}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub enum Exit {
 pub const TABLE: [(Exit, &str); 15] = [
     (
         Exit::Done,
-        "done; clean drain on SIGTERM or SIGINT; the reader closed our pipe",
+        "done; clean drain on SIGTERM, SIGINT or SIGHUP; the reader closed our pipe",
     ),
     (
         Exit::No,

@@ -270,7 +270,8 @@ impl Connection {
     }
 
     /// Whether the broker has stopped reading from this connection (alarm).
-    pub(super) fn is_blocked(&self) -> bool {
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
         self.inner.status().blocked()
     }
 

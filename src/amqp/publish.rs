@@ -111,7 +111,8 @@ impl<'c> Publisher<'c> {
         if self.connection.is_blocked() {
             error.hint("the broker blocks publishers: a memory or disk alarm is on (`rabbitmqctl list_alarms`); publish again once it is off")
         } else {
-            error.hint("publish again if a duplicate does no harm, or give it longer with --confirm-timeout")
+            // How it is given longer depends on the command.
+            error
         }
     }
 }

@@ -38,7 +38,7 @@ Examples:
   mq consume orders.dlq --print --max-messages 1
 
 Exit codes:
-  0 stopped as asked (signal, --max-messages, --until-empty, --idle-timeout)
+  0 stopped as asked (SIGTERM, SIGINT or SIGHUP, --max-messages, --until-empty, --idle-timeout)
   2 the queue's dead letters would be lost, or the topology is not as the file says
   65 the queue does not exist or was deleted
   67 the dead-letter queue is not bound any more

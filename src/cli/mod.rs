@@ -10,6 +10,7 @@ mod publish;
 mod topology;
 mod topology_route;
 mod topology_test;
+mod version;
 mod wait;
 
 use clap::{Args, Parser, Subcommand};

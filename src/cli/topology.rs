@@ -10,6 +10,7 @@ use crate::cli::global::duration;
 use crate::cli::graph::GraphArgs;
 use crate::cli::topology_route::RouteArgs;
 use crate::cli::topology_test::TestArgs;
+use crate::cli::version::version;
 
 /// Exchanges, queues and bindings from YAML files.
 #[derive(Debug, Subcommand)]
@@ -113,7 +114,7 @@ pub struct ConvertArgs {
     pub files: Vec<PathBuf>,
 
     /// The version of RabbitMQ that definitions are written for
-    #[arg(long = "for", value_name = "VERSION", default_value = "4.0")]
+    #[arg(long = "for", value_name = "VERSION", value_parser = version, default_value = "4.0")]
     pub for_version: String,
 }
 
@@ -269,20 +270,6 @@ pub struct ValidateArgs {
     /// Show advice too: what is no mistake and could be better
     #[arg(long)]
     pub pedantic: bool,
-}
-
-/// A version of RabbitMQ: digits with dots between them.
-fn version(text: &str) -> Result<String, String> {
-    let is_version = text.split('.').count() >= 2
-        && text
-            .split('.')
-            .take(2)
-            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
-    if is_version {
-        Ok(text.to_owned())
-    } else {
-        Err("a version looks like 3.10 or 4.0.5".to_owned())
-    }
 }
 
 /// Print the JSON Schema of topology files, for editors.

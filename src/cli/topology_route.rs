@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::cli::files::Files;
 use crate::cli::headers::HeaderArgs;
+use crate::cli::version::version;
 
 /// Tell which queues a message reaches, and where it goes from there when it dies.
 ///
@@ -41,6 +42,6 @@ pub struct RouteArgs {
     pub headers: HeaderArgs,
 
     /// The version of RabbitMQ that is asked about [default: 4.0 or newer]
-    #[arg(long = "for", value_name = "VERSION")]
+    #[arg(long = "for", value_name = "VERSION", value_parser = version)]
     pub for_version: Option<String>,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::files::Files;
+use crate::cli::version::version;
 
 /// Run the `tests:` of the files: does each message go where it should?
 ///
@@ -34,6 +35,7 @@ Exit codes:
   65 a file is wrong, or the files hold no tests
   66 a file is missing
   69 broker or management API unavailable
+  75 with --live: the broker blocks publishers, or does not answer in time
   77 login or permission refused
   128+n with --live: stopped by signal n; the temporary vhost was deleted")]
 pub struct TestArgs {
@@ -50,6 +52,6 @@ pub struct TestArgs {
     pub junit: Option<PathBuf>,
 
     /// The version of RabbitMQ that is simulated [default: 4.0 or newer]
-    #[arg(long = "for", value_name = "VERSION", conflicts_with = "live")]
+    #[arg(long = "for", value_name = "VERSION", value_parser = version, conflicts_with = "live")]
     pub for_version: Option<String>,
 }

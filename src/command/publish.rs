@@ -58,7 +58,13 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
             format!("the broker refused (nack) the message to {place}"),
         )
         .hint("the queue may be full (x-overflow: reject-publish); make room and publish again. If the message went to several queues, some may have it")),
-        Receipt::Unknown(error) => Err(error.as_kind(ErrorKind::TimedOut)),
+        Receipt::Unknown(error) => {
+            let error = error.as_kind(ErrorKind::TimedOut);
+            Err(match error.way_out() {
+                Some(_) => error,
+                None => error.hint("publish again if a duplicate does no harm, or give it longer with --confirm-timeout"),
+            })
+        }
     }
 }
 

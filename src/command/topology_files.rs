@@ -69,7 +69,17 @@ pub(super) fn load_sources<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
+    let mut has_stdin = false;
     for path in paths {
+        if path.as_os_str() == "-" {
+            if has_stdin {
+                return Err(
+                    Error::new(ErrorKind::Usage, "standard input is given twice")
+                        .hint("give `-` once; it can be read only once"),
+                );
+            }
+            has_stdin = true;
+        }
         sources.extend(read(path)?);
     }
     Ok(sources)

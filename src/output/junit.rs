@@ -25,11 +25,11 @@ pub fn junit_xml(report: &ProofReport) -> String {
 }
 
 fn case(proof: &Proof, xml: &mut String) {
-    let file = escaped(&proof.origin.file);
+    let file = attribute(&proof.origin.file);
     let _ = write!(
         xml,
         "    <testcase classname=\"{file}\" name=\"{}\" file=\"{file}\" line=\"{}\"",
-        escaped(&proof.name),
+        attribute(&proof.name),
         proof.origin.line
     );
     if proof.passed() {
@@ -41,11 +41,16 @@ fn case(proof: &Proof, xml: &mut String) {
     let _ = write!(
         xml,
         ">\n      <failure type=\"expectation\" message=\"{}\">{}:{}\n{}</failure>\n    </testcase>\n",
-        escaped(first),
-        file,
+        attribute(first),
+        escaped(&proof.origin.file),
         proof.origin.line,
         escaped(&lines.join("\n"))
     );
+}
+
+/// Readers make blanks of line ends and tabs in attributes, if these are not named.
+fn attribute(text: &str) -> String {
+    escaped(text).replace('\n', "&#10;").replace('\t', "&#9;")
 }
 
 /// XML has no way to say most control characters, so they are shown in Rust's.
@@ -68,6 +73,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attribute_keeps_its_lines() {
+        assert_eq!(attribute("a\n\tb\r&"), "a&#10;&#9;b\\r&amp;");
+    }
 
     #[test]
     fn what_xml_cannot_hold_is_escaped() {

@@ -6,8 +6,12 @@ use std::collections::BTreeSet;
 use crate::routing::{Death, Held, Loss, Router};
 use crate::topology::{ExchangeName, Queue, QueueName, QueueType, RoutingKey};
 
-/// More hops than this are not followed: copies can multiply without end.
+/// More hops than this are not followed: before 3.13 a ring can have no end.
 const MAX_STEPS: usize = 10_000;
+
+/// Nor are copies, once the deaths after the first had so many more outcomes than
+/// one each: a chain has none more, and where copies multiply nobody reads them all.
+const MAX_BRANCHES: usize = 200;
 
 /// Where the copies of one message went.
 #[derive(Debug, Default, PartialEq)]
@@ -20,7 +24,8 @@ pub struct Journey {
     pub copies: Vec<Held>,
     /// What became of copies that stay nowhere, with the queue they left last.
     pub losses: BTreeSet<(QueueName, Loss)>,
-    /// Whether the journey was broken off because there were too many hops.
+    /// Whether the journey was broken off because there were too many hops or
+    /// too many branches.
     pub broken_off: bool,
 }
 
@@ -69,19 +74,24 @@ impl Router<'_> {
     /// back by expiry alone is dropped by the broker, so this comes to an end;
     /// before 3.13 an old rejection can keep a copy in a ring of wait queues for
     /// ever (it follows from what was measured on 3.10.8), and such a journey is
-    /// broken off.
+    /// broken off, as is one whose copies multiply.
     #[must_use]
     pub fn journey(&self, held: Held, death: Death) -> Journey {
         let mut journey = Journey::default();
         let origin = held.queue.clone();
         let mut dying = vec![(held, death)];
+        let mut branches = 0_usize;
         while let Some((held, death)) = dying.pop() {
-            if journey.steps.len() == MAX_STEPS {
+            if journey.steps.len() == MAX_STEPS || branches > MAX_BRANCHES {
                 journey.broken_off = true;
                 break;
             }
             let queue = held.queue.clone();
             let departure = self.die(held, death);
+            if !journey.steps.is_empty() {
+                let outcomes = departure.arrived.len() + departure.losses.len();
+                branches += outcomes.saturating_sub(1);
+            }
             journey.steps.push(Step {
                 queue: queue.clone(),
                 death,

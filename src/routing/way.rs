@@ -77,7 +77,12 @@ impl Journey {
             .map(|way| way.told(topology))
             .collect();
         if ways.len() > most {
-            lines.push("… and more".to_owned());
+            let more = if self.broken_off {
+                "… and more, not all of them followed"
+            } else {
+                "… and more"
+            };
+            lines.push(more.to_owned());
         }
         lines
     }

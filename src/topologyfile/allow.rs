@@ -4,37 +4,54 @@
 //! what begins in that line: a key, or an object with all of its keys. Before
 //! everything else it is for the whole file.
 
+mod mark;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::diagnostic::{Diagnostic, Level, Place, Source};
 use crate::lint::RULES;
 use crate::lint::rule::USELESS_ALLOW;
+
+use mark::{Mark, marks};
 
 /// One comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Allow {
     place: Place,
-    codes: Vec<String>,
+    mark: Mark,
     /// The line it is for, from 0; `None`: the whole file.
     line: Option<usize>,
 }
 
+/// A file and a line of it, or all of it.
+type Scope = (usize, Option<usize>);
+
 /// The comments of all files, and which of them silenced something.
 #[derive(Debug, Default)]
 pub(super) struct Allows {
-    all: Vec<(Allow, bool)>,
+    all: Vec<Allow>,
+    /// Whether something was silenced, by where and by code.
+    used: BTreeMap<Scope, BTreeMap<String, bool>>,
     /// Where each line of each file begins.
     lines: Vec<Vec<usize>>,
 }
 
-const MARK: &str = "# mq: allow ";
-
 impl Allows {
-    pub(super) fn of(sources: &[Source]) -> Self {
+    /// Reads the comments; what stands in `texts` is none.
+    pub(super) fn of(sources: &[Source], texts: &[Place]) -> Self {
         let mut allows = Self::default();
         for (number, source) in sources.iter().enumerate() {
-            let found = of_source(number, source);
-            allows
-                .all
-                .extend(found.into_iter().map(|allow| (allow, false)));
+            let texts = texts.iter().filter(|place| place.source == number);
+            let mut texts: Vec<Range<usize>> = texts.map(|place| place.bytes.clone()).collect();
+            texts.sort_by_key(|text| text.start);
+            for allow in of_source(number, source, &texts) {
+                if let Mark::Codes(codes) = &allow.mark {
+                    let used = allows.used.entry((number, allow.line)).or_default();
+                    used.extend(codes.iter().map(|code| (code.clone(), false)));
+                }
+                allows.all.push(allow);
+            }
             let ends = source.text.match_indices('\n').map(|(at, _)| at + 1);
             allows.lines.push(std::iter::once(0).chain(ends).collect());
         }
@@ -43,22 +60,20 @@ impl Allows {
 
     /// Whether a comment silences that code in the line of one of the places.
     pub(super) fn silence(&mut self, code: &str, places: &[&Place]) -> bool {
-        let lines = &self.lines;
-        let line = |place: &Place| {
-            let starts = lines.get(place.source)?;
-            starts
-                .partition_point(|start| *start <= place.bytes.start)
-                .checked_sub(1)
-        };
         let mut silenced = false;
-        for (allow, used) in &mut self.all {
-            let is_meant = places.iter().any(|place| {
-                place.source == allow.place.source
-                    && (allow.line.is_none() || allow.line == line(place))
+        for place in places {
+            let starts = self.lines.get(place.source);
+            let line = starts.and_then(|starts| {
+                starts
+                    .partition_point(|start| *start <= place.bytes.start)
+                    .checked_sub(1)
             });
-            if is_meant && allow.codes.iter().any(|own| own == code) {
-                *used = true;
-                silenced = true;
+            for line in [None, line] {
+                let used = self.used.get_mut(&(place.source, line));
+                if let Some(used) = used.and_then(|used| used.get_mut(code)) {
+                    *used = true;
+                    silenced = true;
+                }
             }
         }
         silenced
@@ -67,140 +82,118 @@ impl Allows {
     /// What is wrong with the comments themselves.
     pub(super) fn useless(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for (allow, used) in &self.all {
-            let unknown = allow
-                .codes
-                .iter()
-                .find(|code| RULES.iter().all(|rule| rule.code != code.as_str()));
-            let (message, help) = match unknown {
-                Some(code) if code.starts_with("MQ1") => (
-                    format!("{code} cannot be allowed: what has such a code cannot be applied"),
-                    "correct what it is about",
-                ),
-                Some(code) => (
-                    format!("there is no rule '{code}'"),
-                    "codes stand in brackets in front of each finding",
-                ),
-                None if !used => (
-                    format!("nothing here is found by {}", allow.codes.join(", ")),
-                    "take the comment away",
-                ),
-                None => continue,
+        for allow in &self.all {
+            let codes = match &allow.mark {
+                Mark::Codes(codes) => codes,
+                Mark::Nearly(meant) => {
+                    let message = "a comment that looks like an `allow` and is none";
+                    found.push(warning(allow, message.to_owned()).help(format!("write `{meant}`")));
+                    continue;
+                }
             };
-            found.push(
-                Diagnostic::new(USELESS_ALLOW.code, allow.place.clone(), message)
-                    .level(Level::Warning)
-                    .label("silences nothing")
-                    .help(help),
-            );
+            let unknown: Vec<&String> = codes
+                .iter()
+                .filter(|code| RULES.iter().all(|rule| rule.code != code.as_str()))
+                .collect();
+            for code in &unknown {
+                let (message, help) = if code.starts_with("MQ1") {
+                    (
+                        format!("{code} cannot be allowed: what has such a code cannot be applied"),
+                        "correct what it is about",
+                    )
+                } else {
+                    (
+                        format!("there is no rule '{code}'"),
+                        "codes stand in brackets in front of each finding",
+                    )
+                };
+                found.push(warning(allow, message).help(help));
+            }
+            if unknown.is_empty() && !self.is_used(allow, codes) {
+                let message = format!("nothing here is found by {}", codes.join(", "));
+                found.push(warning(allow, message).help("take the comment away"));
+            }
         }
         found
     }
+
+    fn is_used(&self, allow: &Allow, codes: &[String]) -> bool {
+        let used = self.used.get(&(allow.place.source, allow.line));
+        codes.iter().any(|code| {
+            let used = used.and_then(|used| used.get(code));
+            used.copied().unwrap_or(false)
+        })
+    }
 }
 
-fn of_source(number: usize, source: &Source) -> Vec<Allow> {
-    let mut found = Vec::new();
+fn warning(allow: &Allow, message: String) -> Diagnostic {
+    Diagnostic::new(USELESS_ALLOW.code, allow.place.clone(), message)
+        .level(Level::Warning)
+        .label("silences nothing")
+}
+
+/// The byte order mark, which some editors put in front of everything.
+const BOM: char = '\u{feff}';
+
+fn of_source(number: usize, source: &Source, texts: &[Range<usize>]) -> Vec<Allow> {
+    let is_text = |at: usize| {
+        let before = texts.partition_point(|text| text.start <= at);
+        let last = before.checked_sub(1).and_then(|last| texts.get(last));
+        last.is_some_and(|text| text.contains(&at))
+    };
+    let mut found: Vec<Allow> = Vec::new();
     let mut is_begin = true;
     // Comments on lines of their own are for the next line that is none.
     let mut ahead: Vec<usize> = Vec::new();
     let mut start = 0;
-    for (line, text) in source.text.split_inclusive('\n').enumerate() {
+    for (line, whole) in source.text.split_inclusive('\n').enumerate() {
+        let text = if line == 0 {
+            whole.trim_start_matches(BOM)
+        } else {
+            whole
+        };
+        let text_start = start + whole.len() - text.len();
         let trimmed = text.trim_start();
-        let is_comment = trimmed.starts_with('#');
-        let is_content = !is_comment && !trimmed.trim_end().is_empty();
+        let is_comment = trimmed.starts_with('#') && !is_text(start + whole.len() - trimmed.len());
+        let is_nothing = trimmed.trim_end().is_empty() || (is_begin && is_of_the_document(text));
+        let is_content = !is_comment && !is_nothing;
         if is_content {
             for at in ahead.drain(..) {
                 if let Some(allow) = found.get_mut(at) {
-                    let allow: &mut Allow = allow;
                     allow.line = Some(line);
                 }
             }
         }
-        if let Some(at) = mark(text) {
-            let codes: Vec<String> = text
-                .get(at + MARK.len()..)
-                .unwrap_or_default()
-                .split([',', ' '])
-                .map(|code| code.trim().to_owned())
-                .filter(|code| !code.is_empty())
-                .collect();
+        is_begin &= !is_content;
+        let mark = marks(text).find(|(at, _)| !is_text(text_start + at));
+        if let Some((at, mark)) = mark {
             if is_comment && !is_begin {
                 ahead.push(found.len());
             }
             found.push(Allow {
                 place: Place {
                     source: number,
-                    bytes: start + at..start + text.trim_end().len(),
+                    bytes: text_start + at..text_start + text.trim_end().len(),
                 },
-                codes,
-                line: (!is_comment).then_some(line),
+                mark,
+                line: is_content.then_some(line),
             });
         }
-        is_begin &= !is_content;
-        start += text.len();
+        start += whole.len();
     }
     found
 }
 
-/// Where the comment begins: a `#` at the start or behind a blank.
-fn mark(text: &str) -> Option<usize> {
-    text.match_indices(MARK).map(|(at, _)| at).find(|at| {
-        text.get(..*at)
-            .is_some_and(|b| b.is_empty() || b.ends_with([' ', '\t']))
-    })
+/// Lines that YAML has in front of a document: `%YAML 1.2` and `---`.
+fn is_of_the_document(line: &str) -> bool {
+    let rest = line.strip_prefix("---");
+    let is_begin = rest.is_some_and(|rest| {
+        let rest = rest.strip_prefix(char::is_whitespace).unwrap_or(rest);
+        let rest = rest.trim();
+        rest.is_empty() || rest.starts_with('#')
+    });
+    is_begin || line.starts_with('%')
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_comment_is_for_its_line_the_next_or_all() {
-        let text = "\
-# mq: allow MQ212
-version: 1
-queues:
-  # mq: allow MQ209, MQ211
-  # why
-
-  a: {}
-  b: {} # mq: allow MQ207
-  c: {} # not mq: allow MQ999
-";
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: text.to_owned(),
-        };
-        let allows = of_source(0, &source);
-        let shown: Vec<(Option<usize>, String)> = allows
-            .iter()
-            .map(|allow| (allow.line, allow.codes.join("+")))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                (None, "MQ212".to_owned()),
-                (Some(6), "MQ209+MQ211".to_owned()),
-                (Some(7), "MQ207".to_owned()),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_silences_nothing_is_told() {
-        let source = Source {
-            name: "t.yaml".to_owned(),
-            text: "a: 1 # mq: allow MQ209\nb: 2 # mq: allow MQ211\nc: 3 # mq: allow MQ999, MQ106\n"
-                .to_owned(),
-        };
-        let mut allows = Allows::of(std::slice::from_ref(&source));
-        let at = |bytes| Place { source: 0, bytes };
-        assert!(allows.silence("MQ209", &[&at(0..1)]));
-        assert!(!allows.silence("MQ211", &[&at(0..1)]));
-        let told: Vec<String> = allows.useless().into_iter().map(|d| d.message).collect();
-        assert_eq!(
-            told,
-            ["nothing here is found by MQ211", "there is no rule 'MQ999'"]
-        );
-    }
-}
+mod tests;

@@ -13,6 +13,8 @@ pub struct File {
     /// What the files declare.
     pub topology: Topology,
     pub(super) spots: Spots,
+    /// Where texts stand that have a `#`, which begins no comment there.
+    pub(super) texts: Vec<Place>,
     pub(super) secrets: Secrets,
     pub(super) sources: Vec<Source>,
 }
@@ -28,14 +30,14 @@ impl File {
     /// comment silences.
     #[must_use]
     pub fn locate(&self, findings: Vec<Finding>) -> Vec<Diagnostic> {
-        self.located(findings, &mut Allows::of(&self.sources))
+        self.located(findings, &mut Allows::of(&self.sources, &self.texts))
     }
 
     /// The same, and what is wrong with the comments: for who has everything
     /// that can be found.
     #[must_use]
     pub fn locate_all(&self, findings: Vec<Finding>) -> Vec<Diagnostic> {
-        let mut allows = Allows::of(&self.sources);
+        let mut allows = Allows::of(&self.sources, &self.texts);
         let mut located = self.located(findings, &mut allows);
         let mut useless = allows.useless();
         self.secrets.hide(&mut useless, &self.sources);

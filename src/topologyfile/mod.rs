@@ -80,10 +80,13 @@ pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Ve
     let mut topology = Topology::default();
     let mut places = check::Places::default();
     let mut roots = Vec::new();
+    let mut texts = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         match tree::parse(index, &source.text) {
             Err(diagnostic) => reader.report(*diagnostic),
             Ok(mut root) => {
+                // What stands in the file, not what becomes of its variables.
+                root.texts_with('#', &mut texts);
                 variables::substitute(&mut root, environment, &mut reader);
                 read_file(&root, &mut reader, &mut topology, &mut places);
                 roots.push(root);
@@ -111,6 +114,7 @@ pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Ve
     Ok(File {
         topology,
         spots: places.spots,
+        texts,
         secrets,
         sources: sources.to_vec(),
     })

@@ -62,6 +62,27 @@ impl Node {
         }
     }
 
+    /// The places of the texts in it, keys too, that have this character.
+    pub(super) fn texts_with(&self, character: char, found: &mut Vec<Place>) {
+        match &self.value {
+            Value::Text(text) if text.contains(character) => found.push(self.place()),
+            Value::List(items) => {
+                for item in items {
+                    item.texts_with(character, found);
+                }
+            }
+            Value::Map(entries) => {
+                for (key, node) in entries {
+                    if key.text.contains(character) {
+                        found.push(key.place.clone());
+                    }
+                    node.texts_with(character, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// How many items a list has; `None` for what is no list.
     pub(super) fn item_count(&self) -> Option<usize> {
         match &self.value {
@@ -310,5 +331,53 @@ impl<'de> Visitor<'de> for RawVisitor {
             map.push(entry);
         }
         Ok(Raw::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_of_texts_cover_them_and_nothing_else() {
+        let text = "\
+a: | # no
+  x # yes
+  ö # yes
+# no
+b: >- # no
+  folded # yes
+
+  more # yes
+\"k # yes\": \"q # yes
+
+  more # yes\" # no
+c: 'it''s # yes' # no
+l: # no
+  - |+
+    keep # yes
+
+  # no
+  - &x |2-
+    # yes
+  - *x # no
+d: plain
+  more # no
+e: |
+  # yes
+  last # yes";
+        for text in [
+            text.to_owned(),
+            text.replace('\n', "\r\n"),
+            format!("\u{feff}%YAML 1.2\n---\n{text}"),
+        ] {
+            let mut places = Vec::new();
+            parse(0, &text).expect("YAML").texts_with('#', &mut places);
+            for (at, _) in text.match_indices("# ") {
+                let covered = places.iter().any(|place| place.bytes.contains(&at));
+                let is_text = text[at..].starts_with("# yes");
+                assert_eq!(covered, is_text, "at {at}: {}", &text[at - 4..at + 5]);
+            }
+        }
     }
 }

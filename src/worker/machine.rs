@@ -29,7 +29,7 @@ pub struct Limits {
 /// Why the worker stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM, SIGINT or SIGHUP.
     Signal,
     /// `--max-messages` were taken.
     MaxMessages,

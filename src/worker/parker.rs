@@ -104,6 +104,9 @@ async fn publish<'c>(
             format!("the broker refused (nack) a dead letter for {place}"),
         )
         .hint("the dead-letter queue may be full (x-max-length with reject-publish); make room, then start the worker again")),
-        Receipt::Unknown(error) => Err(error),
+        Receipt::Unknown(error) => Err(match error.way_out() {
+            Some(_) => error,
+            None => error.hint("the message is still in its queue: start the worker again"),
+        }),
     }
 }

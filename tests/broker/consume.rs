@@ -192,7 +192,7 @@ fn idle_timeout_ends_an_idle_worker() {
 
 #[test]
 fn a_signal_on_an_idle_worker_ends_it_at_once() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let vhost = Vhost::new();
         vhost.apply(&of_type(IMMEDIATE, "classic"));
         let handler = Script::new("exit 0");
@@ -240,6 +240,26 @@ fn a_signal_lets_running_handlers_end_and_leaves_the_rest() {
 )]
 fn touch(handler: &Script, name: &str) {
     std::fs::write(handler.file(name), "").unwrap();
+}
+
+/// A terminal that closes says so twice; that is no second wish.
+#[test]
+fn hanging_up_twice_still_drains() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "quorum"));
+    vhost.publish("work", "x");
+    let handler = Script::new(
+        "d=$(dirname $0); echo x >>$d/started
+         while [ ! -e $d/go ]; do sleep 0.05; done",
+    );
+    let mut worker = consume(&vhost, &["-o", "json", "-v"], &handler).spawn();
+    wait_until("it to run", || handler.lines("started").len() == 1);
+    worker.signal(Signal::HUP);
+    worker.wait_for_stderr("draining");
+    worker.signal(Signal::HUP);
+    touch(&handler, "go");
+    let summary = worker.wait().code(0).json();
+    assert_eq!(summary["acked"], 1);
 }
 
 #[test]

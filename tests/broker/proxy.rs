@@ -7,7 +7,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Between mq and the broker.
@@ -15,7 +15,12 @@ pub(crate) struct Proxy {
     pub(crate) address: String,
     open: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    /// How many confirms are still kept back.
+    kept_back: Arc<AtomicUsize>,
 }
+
+/// A `basic.ack` from its size on: 13 bytes, class 60, method 80.
+const CONFIRM: [u8; 8] = [0, 0, 0, 13, 0, 60, 0, 80];
 
 impl Proxy {
     pub(crate) fn to(target: String) -> Self {
@@ -23,7 +28,9 @@ impl Proxy {
         let address = listener.local_addr().unwrap().to_string();
         let open = Arc::new(AtomicBool::new(true));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let kept_back: Arc<AtomicUsize> = Arc::default();
         let (is_open, kept) = (open.clone(), streams.clone());
+        let keep_back = kept_back.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let client = client.unwrap();
@@ -35,7 +42,12 @@ impl Proxy {
                 let mut kept = kept.lock().unwrap();
                 for (from, to) in [(&client, &server), (&server, &client)] {
                     kept.push(from.try_clone().unwrap());
-                    copy(from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let keep_back = keep_back.clone();
+                    copy(
+                        from.try_clone().unwrap(),
+                        to.try_clone().unwrap(),
+                        keep_back,
+                    );
                 }
             }
         });
@@ -43,7 +55,13 @@ impl Proxy {
             address,
             open,
             streams,
+            kept_back,
         }
+    }
+
+    /// Keeps back the next confirms of the broker, so many.
+    pub(crate) fn keep_back_confirms(&self, count: usize) {
+        self.kept_back.store(count, Ordering::SeqCst);
     }
 
     /// Cuts everything that is open, without a goodbye.
@@ -59,11 +77,21 @@ impl Proxy {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+fn copy(mut from: TcpStream, mut to: TcpStream, keep_back: Arc<AtomicUsize>) {
     std::thread::spawn(move || {
         let mut chunk = [0; 16384];
         while let Ok(read) = from.read(&mut chunk) {
-            if read == 0 || to.write_all(&chunk[..read]).is_err() {
+            let sent = &chunk[..read];
+            let is_confirm = sent.windows(CONFIRM.len()).any(|part| part == CONFIRM);
+            let one_less = |left: usize| left.checked_sub(1);
+            if is_confirm
+                && keep_back
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
+                    .is_ok()
+            {
+                continue;
+            }
+            if read == 0 || to.write_all(sent).is_err() {
                 break;
             }
         }

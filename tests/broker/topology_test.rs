@@ -8,6 +8,7 @@ use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 
+use crate::proxy::Proxy;
 use crate::support::{Mq, Ran, wait_until};
 use crate::vhost::Vhost;
 
@@ -204,7 +205,7 @@ fn a_signal_ends_it_and_the_vhost_goes() {
     for _ in 0..30 {
         text.push_str("  - { publish: { exchange: in, key: k }, rejected: [work] }\n");
     }
-    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let mut running = vhost.topology(&text, &["test", "--live", "-vv"]).spawn();
         running.wait_for_stderr("testing test=");
         let name = spoken_of(&running.stderr_so_far()).pop().unwrap();
@@ -214,6 +215,30 @@ fn a_signal_ends_it_and_the_vhost_goes() {
         assert!(ran.stdout.is_empty(), "{}", ran.stdout);
         assert_gone(&vhost, &ran.stderr);
     }
+}
+
+#[test]
+fn a_test_without_a_confirm_fails_alone() {
+    let vhost = Vhost::new();
+    let text = format!(
+        "{SMALL}  - {{ name: unconfirmed, publish: {{ exchange: in, key: k }}, reaches: [work] }}
+  - {{ name: right, publish: {{ exchange: in, key: k }}, reaches: [work] }}\n"
+    );
+    let proxy = Proxy::to(vhost.address());
+    proxy.keep_back_confirms(1);
+    let ran = vhost
+        .topology(&text, &["test", "--live", "-v", "--timeout", "3s"])
+        .env("MQ_URL", vhost.url_at("guest", "guest", &proxy.address))
+        .run()
+        .code(1);
+    let ran = ran.shows(&[
+        "FAILED  unconfirmed",
+        "on the broker it is unknown: publish to exchange 'in': no confirm within 3s",
+        "ok      right",
+        "1 of 2 tests failed",
+    ]);
+    assert!(!ran.stderr.contains("--confirm-timeout"), "{}", ran.stderr);
+    assert_gone(&vhost, &ran.stderr);
 }
 
 #[test]

@@ -38,6 +38,9 @@ fn nonsense_is_usage() {
         &["dlq", "inspect"],
         &["dlq", "inspect", "q", "--limit", "1001"],
         &["topology", "apply"],
+        &["topology", "validate", "-", "-"],
+        &["topology", "plan", "-f", "-", "-"],
+        &["topology", "convert", "-", "-"],
         &["wait", "--for", "0s"],
         &["wait", "--for", "soon"],
         &["--output", "yaml", "wait"],
@@ -45,6 +48,35 @@ fn nonsense_is_usage() {
         let ran = Mq::new(args).run().code(64);
         assert!(ran.stdout.is_empty(), "{args:?}: talk belongs on stderr");
         assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_version_is_checked_wherever_one_is_asked_for() {
+    for command in [
+        &["topology", "validate", "x.yaml"][..],
+        &["topology", "route", "x.yaml", "-e", "x"],
+        &["topology", "test", "x.yaml"],
+        &["topology", "convert", "x.yaml"],
+    ] {
+        for version in ["abc", "3", "4.x", "", "3.10.x"] {
+            let flags = ["--for", version];
+            let args = command.iter().chain(&flags);
+            Mq::new(args).run().code(64).says(&["3.10 or 4.0.5"]);
+        }
+        let args = command.iter().chain(&["--for", "4.2.0-rc.1"]);
+        Mq::new(args).run().code(66);
+    }
+}
+
+#[test]
+fn standard_input_can_be_given_once() {
+    for args in [
+        ["topology", "validate", "-", "-"],
+        ["topology", "convert", "-", "-"],
+    ] {
+        let ran = Mq::new(args).stdin("version: 1\n").run().code(64);
+        ran.says(&["standard input is given twice"]);
     }
 }
 

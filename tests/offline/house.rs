@@ -154,3 +154,39 @@ fn no_openssl_and_no_second_crypto_library() {
         );
     }
 }
+
+/// Every text file of the repository, without what was built.
+fn texts() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path == root.join("target") || path == root.join(".git") {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_merge_was_left_half_done() {
+    let texts = texts();
+    assert!(texts.iter().any(|(path, _)| path.ends_with("README.md")));
+    for (path, text) in texts {
+        for (number, line) in text.lines().enumerate() {
+            let is_mark = ["<", "=", ">", "|"].iter().any(|mark| {
+                let rest = line.strip_prefix(&mark.repeat(7));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            });
+            assert!(!is_mark, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}

@@ -187,3 +187,56 @@ fn every_rule_stands_in_the_readme() {
         assert!(readme.contains(&row), "README lacks\n{row}");
     }
 }
+
+#[test]
+fn only_a_comment_allows_and_a_near_miss_is_told() {
+    let text = "version: 1
+queues:
+  a: { type: classic, description: 'x # mq: allow MQ209' }
+  b:
+    type: classic
+    description: |
+      # mq: allow MQ209
+  c: { type: classic } #mq: allow MQ209
+  d: { type: classic } # mq: allow MQ209
+";
+    let ran = Mq::new(["topology", "validate", "-", "-o", "json"])
+        .stdin(text)
+        .run()
+        .code(0);
+    let json = ran.json();
+    let mut told: Vec<String> = Vec::new();
+    for finding in json["findings"].as_array().expect("a list") {
+        if finding["code"] == "MQ209" || finding["code"] == "MQ200" {
+            told.push(format!("{} {}", finding["line"], finding["code"]));
+        }
+    }
+    assert_eq!(
+        told,
+        [
+            r#"3 "MQ209""#,
+            r#"4 "MQ209""#,
+            r#"8 "MQ209""#,
+            r#"8 "MQ200""#
+        ]
+    );
+    Mq::new(["topology", "validate", "-"])
+        .stdin(text)
+        .run()
+        .code(0)
+        .says(&["write `# mq: allow MQ209`"]);
+}
+
+/// As many comments as queues: each is looked up, not looked through.
+#[test]
+fn thousands_of_comments_take_no_longer_than_the_rest() {
+    let mut text = String::from("version: 1\nqueues:\n");
+    for at in 0..10_000 {
+        text.push_str(&format!(
+            "  q{at}: {{ type: classic }} # mq: allow MQ209, MQ220\n"
+        ));
+    }
+    let ran = Mq::new(["topology", "validate", "-"]).stdin(text).run();
+    assert!(!ran.stderr.contains("MQ209"), "{}", ran.stderr);
+    ran.code(0);
+}

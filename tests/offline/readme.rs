@@ -46,6 +46,16 @@ fn every_yaml_block_is_a_valid_topology() {
     assert!(tested > 0, "the README shows no tests");
 }
 
+#[test]
+fn headings_stand_between_blank_lines() {
+    let lines: Vec<&str> = README.lines().collect();
+    for three in lines.windows(3) {
+        if three[1].starts_with("## ") || three[1].starts_with("### ") {
+            assert_eq!([three[0], three[2]], ["", ""], "around {}", three[1]);
+        }
+    }
+}
+
 /// Each `mq …` line of a shell block must be understood: whatever it does
 /// without a broker, it must not be a usage error.
 #[test]

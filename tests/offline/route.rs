@@ -111,3 +111,26 @@ fn no_queue_is_67_and_no_exchange_65() {
         .code(64)
         .says(&["not JSON"]);
 }
+
+#[test]
+fn copies_that_multiply_are_told_in_few_words() {
+    for count in [8, 12] {
+        let mut text = String::from("version: 1\nexchanges: { f: { type: fanout } }\nqueues:\n");
+        for at in 0..count {
+            text.push_str(&format!(
+                "  q{at}: {{ message_ttl: 1s, bind: [{{ exchange: f }}], dead_letter: {{ exchange: f }} }}\n"
+            ));
+        }
+        let file = TextFile::new("f.yaml", &text);
+        let args = ["topology", "route", &file.path(), "-e", "f"];
+        let json = Mq::new(args.iter().chain(&["-o", "json"])).run().code(0);
+        assert!(json.stdout.len() < 1_000_000, "{}", json.stdout.len());
+        assert_eq!(json.json()["reached"][0]["deaths"][0]["broken_off"], true);
+        let text = Mq::new(args).run().code(0).stdout;
+        assert!(text.len() < 200_000, "{}", text.len());
+        assert!(
+            text.contains("… and more, not all of them followed"),
+            "{text}"
+        );
+    }
+}

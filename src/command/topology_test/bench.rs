@@ -69,10 +69,21 @@ impl<'b> Bench<'b> {
     /// Takes a new connection in time.
     pub(super) async fn refresh(&mut self) -> Result<()> {
         if self.connection.is_worn() {
-            let fresh = self.session.connect(NAME, Frames::Large).await?;
-            std::mem::replace(&mut self.connection, fresh).close().await;
+            self.reconnect().await?;
         }
         Ok(())
+    }
+
+    /// Takes a new connection; what is under way on the old one is given up.
+    pub(super) async fn reconnect(&mut self) -> Result<()> {
+        let fresh = self.session.connect(NAME, Frames::Large).await?;
+        std::mem::replace(&mut self.connection, fresh).close().await;
+        Ok(())
+    }
+
+    /// Whether the broker takes no messages from anybody.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.connection.is_blocked()
     }
 
     pub(super) async fn close(self) {

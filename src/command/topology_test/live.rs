@@ -336,7 +336,15 @@ async fn work(
             continue;
         };
         tracing::debug!(test = ?test.name, asked = job.asked.key(), origin = ?job.origin, "testing");
-        let answer = answer(job, test, &bench, facts).await?;
+        let answer = match answer(job, test, &bench, facts).await {
+            Ok(answer) => answer,
+            // One queue may be at fault; a broker that is gone shows in the next line.
+            Err(error) if error.kind() == ErrorKind::TimedOut && !bench.is_blocked() => {
+                bench.reconnect().await?;
+                Answer::Unknown(error.message().to_owned())
+            }
+            Err(error) => return Err(error.during(&format!("test '{}'", test.name))),
+        };
         let key = (job.test, job.asked);
         let whole = match answers.remove(&key) {
             Some(before) => Answer::and(before, answer),

@@ -161,7 +161,48 @@ fn copies_that_multiply_are_followed_only_so_far() {
     }
     let journey = journey(&topology(&yaml), "a0", Death::Rejected);
     assert!(journey.broken_off);
-    assert_eq!(journey.steps.len(), MAX_STEPS);
+    assert!(journey.steps.len() <= 4 * MAX_BRANCHES);
+}
+
+/// Wait queues that all lead to all: every copy makes as many more.
+#[test]
+fn the_word_about_copies_that_multiply_stays_small() {
+    for (count, key) in [(8, ""), (12, ""), (60, "a.b")] {
+        let mut yaml = String::from("exchanges: { f: { type: fanout } }\nqueues:\n");
+        for at in 0..count {
+            yaml.push_str(&format!(
+                "  q{at}: {{ message_ttl: 1s, bind: [{{ exchange: f }}], dead_letter: {{ exchange: f }} }}\n"
+            ));
+        }
+        let topology = topology(&yaml);
+        let router = Router::new(&topology);
+        let exchange = ExchangeName::new("f").expect("name");
+        let key = RoutingKey::new(key).expect("key");
+        let outlook = router.outlook(Message::new(exchange, key, FieldTable::new()), None);
+        let deaths = outlook.reached.iter().filter_map(|r| r.deaths.as_ref());
+        for (death, journey) in deaths.flatten() {
+            assert!(journey.broken_off, "{count} {death}");
+            let steps = journey.steps.iter();
+            let outcomes: usize = steps.map(|s| s.arrived.len() + s.losses.len()).sum();
+            assert!(outcomes < 700, "{count} {death}: {outcomes} outcomes");
+        }
+    }
+}
+
+/// One dead letter for each of many wait queues, each with a way of its own.
+#[test]
+fn a_wide_fan_is_followed_to_its_end() {
+    let mut yaml = String::from(
+        "exchanges: { f: { type: fanout } }\nqueues:\n  work: { dead_letter: { exchange: f } }\n  end: {}\n",
+    );
+    for at in 0..600 {
+        yaml.push_str(&format!(
+            "  q{at}: {{ message_ttl: 1s, bind: [{{ exchange: f }}], dead_letter: {{ exchange: '', key: end }} }}\n"
+        ));
+    }
+    let journey = journey(&topology(&yaml), "work", Death::Rejected);
+    assert!(!journey.broken_off);
+    assert_eq!(journey.copies.len(), 600);
 }
 
 #[test]
