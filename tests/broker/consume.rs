@@ -381,3 +381,21 @@ fn five_hundred_messages_of_which_some_fail_add_up() {
         (10, 0, 0)
     );
 }
+
+/// As under `nohup`: whoever ignores the hangup wants the worker to go on.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "classic"));
+    let handler = Script::new("exit 0");
+    let worker = consume(&vhost, &["-o", "json"], &handler);
+    let mut worker = worker.under_nohup().spawn();
+    wait_until("the worker to subscribe", || consumers(&vhost) == 1);
+    worker.signal(Signal::HUP);
+    // It would have been told before this one.
+    vhost.publish("work", "x");
+    vhost.wait_for_ready("work", 0);
+    assert!(worker.is_running());
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code(0).json()["acked"], 1);
+}

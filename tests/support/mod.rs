@@ -59,6 +59,21 @@ impl Mq {
         self
     }
 
+    /// The same process, started so that it ignores SIGHUP.
+    pub(crate) fn under_nohup(mut self) -> Self {
+        let mut command = Command::new("nohup");
+        command
+            .arg(self.command.get_program())
+            .args(self.command.get_args())
+            .env_clear();
+        for (name, value) in self.command.get_envs() {
+            command.env(name, value.unwrap());
+        }
+        command.current_dir(self.command.get_current_dir().unwrap());
+        self.command = command;
+        self
+    }
+
     pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
