@@ -165,14 +165,14 @@ async fn refuse_stream(
 /// without a pause.
 fn must_be_worked(queue: &QueueName, strategy: Option<Strategy>) -> Result<()> {
     match strategy {
-        None | Some(Strategy::Dlx | Strategy::Immediate) => Ok(()),
-        Some(strategy @ (Strategy::Backoff | Strategy::Native)) => Err(Error::new(
+        None | Some(Strategy::Dlx | Strategy::Backoff | Strategy::Immediate) => Ok(()),
+        Some(strategy @ Strategy::Native) => Err(Error::new(
             ErrorKind::Blocked,
             format!(
                 "refusing to work queue '{queue}': the strategy `{strategy}` is not worked by this version yet"
             ),
         )
-        .hint("use `strategy: dlx` or `strategy: immediate` in the topology file")),
+        .hint("use `strategy: dlx`, `backoff` or `immediate` in the topology file")),
     }
 }
 

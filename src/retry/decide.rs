@@ -49,7 +49,7 @@ impl fmt::Display for BuryReason {
 pub enum Verdict {
     /// Settle it as done.
     Ack,
-    /// Nack it into the wait queue; the broker brings it back.
+    /// Into a wait queue, by a nack or as a copy; the broker brings it back.
     RetryThroughBroker {
         /// Why this attempt failed.
         why: String,
@@ -81,11 +81,11 @@ pub fn decide(outcome: Outcome, attempt: u32, max_attempts: u32, strategy: Strat
             Verdict::Bury(BuryReason::Exhausted { why })
         }
         Outcome::Failed { why } => match strategy {
-            Strategy::Dlx => Verdict::RetryThroughBroker { why },
+            Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why },
             Strategy::Immediate => Verdict::RetryInPlace { why },
             // Such a queue is refused before the first message; should one get
             // here, no other strategy takes its place unasked.
-            Strategy::Backoff | Strategy::Native => Verdict::ReleaseAndStop {
+            Strategy::Native => Verdict::ReleaseAndStop {
                 why: format!("the strategy `{strategy}` is not worked by this version yet"),
             },
         },
@@ -109,9 +109,9 @@ mod tests {
         let why = || "w".to_owned();
         for (_, strategy) in Strategy::ALL {
             let retry = match strategy {
-                Strategy::Dlx => Verdict::RetryThroughBroker { why: why() },
+                Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why: why() },
                 Strategy::Immediate => Verdict::RetryInPlace { why: why() },
-                Strategy::Backoff | Strategy::Native => Verdict::ReleaseAndStop {
+                Strategy::Native => Verdict::ReleaseAndStop {
                     why: format!("the strategy `{strategy}` is not worked by this version yet"),
                 },
             };

@@ -36,6 +36,9 @@ pub struct RetryPath {
     /// Wait queues a nack leads into, or those of all steps of
     /// [`Strategy::Backoff`]; else empty.
     pub wait_queues: BTreeSet<QueueName>,
+    /// The wait queues of [`Strategy::Backoff`] in the order of its steps; the
+    /// last one is for every further step. Else empty.
+    pub steps: Vec<QueueName>,
     /// Where dead letters rest.
     pub dead_letter_queues: BTreeSet<QueueName>,
     /// How to publish past the wait queue; `None` where a plain nack does it.
@@ -54,6 +57,21 @@ impl RetryPath {
                 DeadLetterKey::Replaced(key) => key.clone(),
                 DeadLetterKey::Kept => routing_key.clone(),
             },
+        }
+    }
+
+    /// Where a copy of a message is published after its `attempt`-th attempt
+    /// failed, the first being 1: into the wait queue of that step, or where a
+    /// nack would lead.
+    #[must_use]
+    pub fn retry_address(&self, routing_key: &RoutingKey, attempt: u32) -> DeadLetterAddress {
+        let step = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX);
+        match self.steps.get(step).or(self.steps.last()) {
+            Some(wait_queue) => DeadLetterAddress {
+                exchange: ExchangeName::default_exchange(),
+                key: RoutingKey::of_queue(wait_queue),
+            },
+            None => self.nack_address(routing_key),
         }
     }
 
@@ -99,12 +117,13 @@ pub fn path(
         .into_iter()
         .partition(|target| wait_before(router, target, queue).is_some());
     if wait.is_empty() {
-        let (strategy, wait_queues) = straight::strategy(router, queue, work, policy)?;
+        let (strategy, steps) = straight::strategy(router, queue, work, policy)?;
         return Ok(RetryPath {
             strategy,
             exchange: exchange.clone(),
             key: key.clone(),
-            wait_queues,
+            wait_queues: steps.iter().cloned().collect(),
+            steps,
             dead_letter_queues: rest,
             park: None,
             longest_wait: policy.delays.iter().max().copied().unwrap_or_default(),
@@ -147,6 +166,7 @@ pub fn path(
         exchange: exchange.clone(),
         key: key.clone(),
         wait_queues: wait,
+        steps: Vec::new(),
         dead_letter_queues: BTreeSet::from([park.0]),
         park: Some(park.1),
         longest_wait,

@@ -243,6 +243,11 @@ impl<'s> Session<'s> {
             Some(path) if path.strategy == Strategy::Dlx => deaths
                 .rejected_from(queue)
                 .saturating_add(copied_attempts(&delivery.properties.headers)),
+            // Every retry is a copy; a rejection is of somebody else, who moved
+            // it back from the dead-letter queue.
+            Some(path) if path.strategy == Strategy::Backoff => {
+                copied_attempts(&delivery.properties.headers)
+            }
             _ => 0,
         };
         if failed > 0 {

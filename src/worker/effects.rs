@@ -78,7 +78,7 @@ impl Session<'_> {
                 if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
                 {
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let copy = retry_copy(delivery, &path.nack_address(&key), attempt);
+                    let copy = retry_copy(delivery, &path.retry_address(&key, attempt), attempt);
                     self.parker.publish(tag, copy);
                     self.retry_left();
                 }

@@ -125,8 +125,8 @@ pub enum Effect {
         /// Why.
         reason: BuryReason,
     },
-    /// Publish a copy without the broker's records to where a nack would lead,
-    /// confirmed and routed.
+    /// Publish a copy without the broker's records into the wait queue of its
+    /// step, or to where a nack would lead, confirmed and routed.
     RetryByCopy {
         /// Its delivery tag.
         tag: u64,
@@ -291,7 +291,9 @@ impl Machine {
                 self.settle(tag, Effect::Ack { tag })
             }
             Verdict::RetryThroughBroker { .. }
-                if flight.nack_is_unsafe || self.limits.prove_retries =>
+                if flight.nack_is_unsafe
+                    || self.limits.prove_retries
+                    || self.limits.strategy == Strategy::Backoff =>
             {
                 self.publishing(tag, Stage::Copying);
                 vec![Effect::RetryByCopy {

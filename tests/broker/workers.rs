@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Script, TextFile};
+use crate::support::{Script, TextFile, wait_until};
 use crate::vhost::Vhost;
 
 #[test]
@@ -70,28 +70,142 @@ workers:
     }
 }
 
-#[test]
-fn a_strategy_that_is_not_worked_yet_is_never_replaced() {
-    let vhost = Vhost::new();
-    let file = "version: 1
-workers: { w: { retry: { strategy: backoff, delays: [1s, 10s] } } }
-";
-    let file = TextFile::new("t.yaml", file);
+/// A worker of the strategy `backoff` with its file.
+fn backoff(vhost: &Vhost, kind: &str) -> TextFile {
+    let text = format!(
+        "version: 1
+exchanges: {{ in: {{ type: topic }} }}
+workers: {{ w: {{ type: {kind}, bind: [{{ exchange: in, key: 'a.*' }}], retry: {{ strategy: backoff, delays: [150ms, 400ms], max_attempts: 4 }} }} }}
+"
+    );
+    let file = TextFile::new("t.yaml", &text);
     vhost.mq(["topology", "apply", &file.path()]).run().code(0);
-    vhost.publish("w", "x");
-    let consume = |more: &[&str]| {
+    file
+}
+
+#[test]
+fn backoff_waits_step_by_step_and_ends_in_the_dead_letter_queue() {
+    for kind in ["classic", "quorum"] {
+        let vhost = Vhost::new();
+        let file = backoff(&vhost, kind);
+        vhost
+            .mq(["publish", "--exchange", "in", "--key", "a.b", "x"])
+            .run()
+            .code(0);
+        let handler = Script::new(
+            "echo \"$MQ_ATTEMPT/$MQ_MAX_ATTEMPTS <$MQ_EXCHANGE> $MQ_ROUTING_KEY $(date +%s%3N)\" >>$(dirname $0)/seen; exit 1",
+        );
         let path = file.path();
-        let args = ["consume", "w", "--until-empty", "--topology", &path];
-        vhost.mq(args.iter().chain(more)).run()
+        let script = handler.path();
+        let script = script.to_str().expect("path");
+        let args = [
+            "consume",
+            "w",
+            "--until-empty",
+            "--topology",
+            &path,
+            "--exec",
+            script,
+        ];
+        vhost
+            .mq(args)
+            .run()
+            .code(0)
+            .shows(&["3 retried", "1 exhausted"]);
+        let seen = handler.lines("seen");
+        let words = |line: &String| {
+            let mut words = line.rsplitn(2, ' ');
+            let time: u64 = words.next().expect("time").parse().expect("a number");
+            (time, words.next().unwrap_or_default().to_owned())
+        };
+        let seen: Vec<(u64, String)> = seen.iter().map(words).collect();
+        let told: Vec<&str> = seen.iter().map(|(_, told)| told.as_str()).collect();
+        let expected: Vec<String> = (1..=4).map(|n| format!("{n}/4 <in> a.b")).collect();
+        assert_eq!(told, expected);
+        // Each step waits at least its delay; the last one repeats.
+        for (pair, delay) in seen.windows(2).zip([150, 400, 400]) {
+            assert!(pair[1].0 - pair[0].0 >= delay, "{seen:?}");
+        }
+        let dead = vhost.inspect("w.dlq");
+        assert_eq!(dead["messages"][0]["reason"], "exhausted");
+        assert_eq!(dead["messages"][0]["attempts"], 4);
+        assert_eq!(vhost.ready("w"), 0);
+    }
+}
+
+#[test]
+fn backoff_ends_with_the_first_success_and_poison_waits_for_nothing() {
+    let vhost = Vhost::new();
+    let file = backoff(&vhost, "quorum");
+    vhost.publish("w", "good");
+    vhost.publish("w", "poison");
+    let handler = Script::new("grep -q poison && exit 65; [ $MQ_ATTEMPT -ge 3 ]");
+    let path = file.path();
+    let script = handler.path();
+    let script = script.to_str().expect("path");
+    let args = [
+        "consume",
+        "w",
+        "--until-empty",
+        "--topology",
+        &path,
+        "--exec",
+        script,
+    ];
+    vhost
+        .mq(args)
+        .run()
+        .code(0)
+        .shows(&["1 acked", "2 retried", "1 poison"]);
+    assert_eq!(vhost.inspect("w.dlq")["messages"][0]["attempts"], 1);
+}
+
+#[test]
+fn backoff_is_not_worked_without_its_wait_queues() {
+    let vhost = Vhost::new();
+    let file = backoff(&vhost, "classic");
+    vhost.publish("w", "x");
+    let args = |program: &str| {
+        let words = [
+            "consume",
+            "w",
+            "--until-empty",
+            "--topology",
+            &file.path(),
+            "--exec",
+            program,
+        ];
+        words.map(str::to_owned)
     };
-    consume(&["--exec", "true"]).code(2).says(&[
-        "the strategy `backoff` is not worked by this version yet",
-        "`strategy: dlx` or `strategy: immediate`",
-    ]);
+    // Gone before the worker starts: it does not.
+    vhost.delete_queue("w.retry.400ms");
+    vhost
+        .mq(args("false"))
+        .run()
+        .code(2)
+        .says(&["no queue (without `expires`) holds messages for 400ms"]);
     assert_eq!(vhost.ready("w"), 1);
-    // Who says so works it otherwise.
-    consume(&["--strategy", "immediate", "--exec", "true"]).code(0);
-    assert_eq!(vhost.ready("w"), 0);
+    // Gone while it works: the copy is not taken, the message goes back.
+    vhost.mq(["topology", "apply", &file.path()]).run().code(0);
+    let handler = Script::new(
+        "touch $(dirname $0)/started; while [ ! -e $(dirname $0)/go ]; do sleep 0.05; done; exit 1",
+    );
+    let script = handler.path();
+    let worker = vhost.mq(args(script.to_str().expect("path"))).spawn();
+    wait_until("it to run", || handler.file("started").exists());
+    vhost.delete_queue("w.retry.150ms");
+    go_on(&handler);
+    worker.wait().code(67).says(&["w.retry.150ms"]);
+    vhost.wait_for_ready("w", 1);
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tells a handler to go on"
+)]
+fn go_on(handler: &Script) {
+    std::fs::write(handler.file("go"), "").unwrap();
 }
 
 #[test]

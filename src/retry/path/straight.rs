@@ -8,20 +8,18 @@ use crate::retry::{PathProblem, RetryPolicy, Strategy};
 use crate::routing::Router;
 use crate::topology::{DeadLetterKey, Queue, QueueName, QueueType, RoutingKey};
 
-/// The strategy that is in force and its wait queues.
+/// The strategy that is in force and the wait queue of each of its steps.
 pub(super) fn strategy(
     router: &Router<'_>,
     name: &QueueName,
     work: &Queue,
     policy: &RetryPolicy,
-) -> Result<(Strategy, BTreeSet<QueueName>), PathProblem> {
+) -> Result<(Strategy, Vec<QueueName>), PathProblem> {
     match policy.strategy {
         // Who asked for `dlx` is told by whoever compares.
-        None | Some(Strategy::Immediate | Strategy::Dlx) => {
-            Ok((Strategy::Immediate, BTreeSet::new()))
-        }
+        None | Some(Strategy::Immediate | Strategy::Dlx) => Ok((Strategy::Immediate, Vec::new())),
         Some(Strategy::Backoff) => {
-            let steps: BTreeSet<QueueName> = policy
+            let steps: Vec<QueueName> = policy
                 .delays
                 .iter()
                 .map(|delay| wait_queue(router, name, *delay))
@@ -30,7 +28,7 @@ pub(super) fn strategy(
         }
         Some(Strategy::Native) => {
             holds_back(name, work, &policy.delays)?;
-            Ok((Strategy::Native, BTreeSet::new()))
+            Ok((Strategy::Native, Vec::new()))
         }
     }
 }

@@ -237,6 +237,14 @@ queues:
     assert_eq!(path.wait_queues, BTreeSet::from([queue("a"), queue("b")]));
     assert_eq!(path.dead_letter_queues, BTreeSet::from([queue("dead")]));
     assert_eq!(path.longest_wait, Duration::from_secs(10));
+    let key = RoutingKey::new("kept").expect("key");
+    let step = |attempt| {
+        let address = path.retry_address(&key, attempt);
+        assert!(address.exchange.is_empty());
+        address.key.to_string()
+    };
+    // The last step is for every further attempt.
+    assert_eq!([1, 2, 3, 4, u32::MAX].map(step), ["a", "a", "b", "b", "b"]);
 
     let none = |seconds| {
         Err(PathProblem::NoWaitQueue(

@@ -97,6 +97,22 @@ fn a_copy_that_was_not_taken_puts_the_message_back_and_stops() {
 }
 
 #[test]
+fn backoff_acks_a_failed_message_only_after_its_copy_is_confirmed() {
+    let mut machine = Machine::new(limits(Strategy::Backoff));
+    machine.handle(delivered(1, 2));
+    assert_eq!(
+        machine.handle(finished(1, Outcome::Failed { why: "w".into() })),
+        [Effect::RetryByCopy { tag: 1, attempt: 2 }]
+    );
+    let confirmed = Event::Published {
+        tag: 1,
+        result: Ok(()),
+    };
+    assert_eq!(machine.handle(confirmed), [Effect::Ack { tag: 1 }]);
+    assert_eq!(machine.counts().retried, 1);
+}
+
+#[test]
 fn immediate_tries_again_while_it_holds_the_message() {
     let mut machine = Machine::new(limits(Strategy::Immediate));
     machine.handle(delivered(1, 1));
@@ -256,10 +272,10 @@ proptest! {
     fn every_delivery_is_settled_exactly_once_under_any_order(
         steps in proptest::collection::vec(step(), 0..60),
         prove_retries in any::<bool>(),
-        dlx in any::<bool>(),
+        which in 0_usize..3,
         max_messages in proptest::option::of(1_u64..6),
     ) {
-        let strategy = if dlx { Strategy::Dlx } else { Strategy::Immediate };
+        let strategy = [Strategy::Dlx, Strategy::Backoff, Strategy::Immediate][which];
         let mut machine = Machine::new(Limits { max_messages, prove_retries, ..limits(strategy) });
         let mut open: BTreeSet<u64> = BTreeSet::new();
         let mut running: BTreeSet<u64> = BTreeSet::new();
@@ -312,6 +328,8 @@ proptest! {
                         prop_assert!(open.contains(&tag) && publishing.insert(tag));
                     }
                     Effect::Ack { tag } | Effect::DeadLetter { tag } | Effect::Release { tag } => {
+                        let nacked = effect == Effect::DeadLetter { tag };
+                        prop_assert!(!nacked || strategy == Strategy::Dlx, "a nack gives up");
                         prop_assert!(open.remove(&tag), "{tag} settled twice");
                         prop_assert!(!running.contains(&tag) && !publishing.contains(&tag));
                         settled_yet = true;
@@ -323,9 +341,10 @@ proptest! {
             prop_assert_eq!(machine.in_flight(), open.len());
         }
         let counts = machine.counts();
-        let retried_through_broker = if dlx { counts.retried } else {
-            // In-place retries are no settles, except sanitised ones, which dlx alone makes.
-            0
+        let retried_through_broker = match strategy {
+            Strategy::Dlx | Strategy::Backoff => counts.retried,
+            // Retries in place are no settles.
+            Strategy::Immediate | Strategy::Native => 0,
         };
         prop_assert_eq!(
             counts.received,
