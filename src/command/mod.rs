@@ -37,7 +37,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, TopologyCommand};
+use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, OutputFormat, TopologyCommand};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output;
@@ -170,6 +170,14 @@ fn render_manual(command: clap::Command, name: &str, page: &mut Vec<u8>) -> io::
 )]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// JSON in the form asked for, by a command that needs no session.
+fn print_json(format: OutputFormat, json: &serde_json::Value) -> crate::error::Result<()> {
+    match format {
+        OutputFormat::Jsonl => output::data(&output::json_line(json)),
+        OutputFormat::Table | OutputFormat::Json => output::data(&output::json_pretty(json)),
+    }
 }
 
 /// For a short command one thread is enough; starting more would cost it a

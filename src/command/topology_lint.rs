@@ -43,19 +43,15 @@ impl Linted {
             return Ok(());
         }
         let found = self.file.locate(lint(&self.file.topology, Some(facts)));
-        let warnings = at_least(Level::Warning, &found);
+        let warnings = of_level(Level::Warning, &found);
         session.warn(|| told(&self.file, &warnings));
         stop_at_errors(&self.file, &found)
     }
 }
 
-/// Those that are as serious as that, but no errors, which are told when they stop.
-fn at_least(level: Level, found: &[Diagnostic]) -> Vec<Diagnostic> {
-    found
-        .iter()
-        .filter(|one| one.level >= level && one.level != Level::Error)
-        .cloned()
-        .collect()
+fn of_level(level: Level, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    let of_it = found.iter().filter(|one| one.level == level);
+    of_it.cloned().collect()
 }
 
 fn told(file: &File, found: &[Diagnostic]) -> String {
@@ -66,18 +62,12 @@ fn told(file: &File, found: &[Diagnostic]) -> String {
 }
 
 fn stop_at_errors(file: &File, found: &[Diagnostic]) -> Result<()> {
-    let errors: Vec<Diagnostic> = found
-        .iter()
-        .filter(|one| one.level == Level::Error)
-        .cloned()
-        .collect();
-    if errors.is_empty() {
+    let errors = of_level(Level::Error, found);
+    let Some(example) = errors.first().map(|one| one.code) else {
         return Ok(());
-    }
+    };
     let count = errors.len();
     let plural = if count == 1 { "mistake" } else { "mistakes" };
-    let codes: Vec<&str> = errors.iter().map(|one| one.code).collect();
-    let example = codes.first().copied().unwrap_or_default();
     Err(Error::new(
         ErrorKind::Found,
         format!(

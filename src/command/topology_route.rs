@@ -1,6 +1,6 @@
 //! `mq topology route`: where a message goes, by the files alone.
 
-use super::{headers, topology_files};
+use super::{headers, print_json, topology_files};
 use crate::broker::BrokerFacts;
 use crate::cli::{GlobalArgs, OutputFormat, RouteArgs};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,11 +22,8 @@ pub(super) fn run(args: &RouteArgs, global: &GlobalArgs) -> anyhow::Result<Exit>
     let outlook = router.outlook(message, facts.as_ref());
     match global.output {
         OutputFormat::Table => output::data(&outlook_text(&outlook, &topology))?,
-        OutputFormat::Json => {
-            output::data(&output::json_pretty(&outlook_json(&outlook, &topology)))?;
-        }
-        OutputFormat::Jsonl => {
-            output::data(&output::json_line(&outlook_json(&outlook, &topology)))?;
+        format @ (OutputFormat::Json | OutputFormat::Jsonl) => {
+            print_json(format, &outlook_json(&outlook, &topology))?;
         }
     }
     Ok(verdict(&outlook)?)

@@ -14,7 +14,7 @@ use std::path::Path;
 use live::Ended;
 
 use super::session::Session;
-use super::topology_files;
+use super::{print_json, topology_files};
 use crate::broker::BrokerFacts;
 use crate::cli::{Files, GlobalArgs, OutputFormat, TestArgs};
 use crate::error::{Error, ErrorKind, Result};
@@ -88,8 +88,7 @@ fn tell(
     match format {
         OutputFormat::Table if quiet && !failed => {}
         OutputFormat::Table => output::data(&proof_text(report, quiet))?,
-        OutputFormat::Json => output::data(&output::json_pretty(&proof_json(report)))?,
-        OutputFormat::Jsonl => output::data(&output::json_line(&proof_json(report)))?,
+        OutputFormat::Json | OutputFormat::Jsonl => print_json(format, &proof_json(report))?,
     }
     written?;
     Ok(if failed { Exit::No } else { Exit::Done })

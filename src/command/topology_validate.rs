@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::topology_files;
+use super::{print_json, topology_files};
 use crate::broker::BrokerFacts;
 use crate::cli::{GlobalArgs, OutputFormat, ValidateArgs};
 use crate::diagnostic::{Diagnostic, Level, Source, line_and_column, render};
@@ -200,13 +200,6 @@ fn findings_json(found: &[Diagnostic], sources: &[Source]) -> Json {
             })
         })
         .collect()
-}
-
-fn print_json(format: OutputFormat, json: &Json) -> Result<()> {
-    match format {
-        OutputFormat::Jsonl => output::data(&output::json_line(json)),
-        OutputFormat::Table | OutputFormat::Json => output::data(&output::json_pretty(json)),
-    }
 }
 
 /// The file without short forms.

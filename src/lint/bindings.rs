@@ -1,21 +1,12 @@
 //! Bindings that match nothing, or something else than it seems.
 
-use std::collections::BTreeSet;
-
 use crate::field::FieldValue;
-use crate::lint::keys::Keys;
 use crate::lint::rule::{BAD_HEADERS_BINDING, NEVER_MATCHES, NO_WILDCARD, NOTHING_COMPARED};
 use crate::lint::survey::Survey;
 use crate::lint::{Finding, Subject};
-use crate::topology::{Binding, Destination, ExchangeName, ExchangeType};
+use crate::topology::{Binding, Destination, ExchangeType};
 
 pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
-    let fed_otherwise: BTreeSet<&ExchangeName> = survey
-        .queues
-        .values()
-        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
-        .chain(&survey.alternates)
-        .collect();
     for (number, binding) in survey.topology.bindings.iter().enumerate() {
         let Some(exchange) = survey.topology.exchange(&binding.source) else {
             continue;
@@ -25,7 +16,9 @@ pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
             ExchangeType::Direct | ExchangeType::Topic => {
                 let is_topic = exchange.kind == ExchangeType::Topic;
                 findings.extend(no_wildcard(binding, is_topic, &subject));
-                if exchange.internal && !fed_otherwise.contains(&binding.source) {
+                let is_fed_otherwise = survey.dead_letter_exchanges.contains(&binding.source)
+                    || survey.alternates.contains(&binding.source);
+                if exchange.internal && !is_fed_otherwise {
                     findings.extend(never_matches(survey, binding, is_topic, subject));
                 }
             }
@@ -88,14 +81,7 @@ fn never_matches(
         return None;
     }
     let can_match = into.iter().any(|feeder| {
-        let kind = survey.topology.exchange(&feeder.source).map(|x| x.kind);
-        let keys = match kind {
-            Some(ExchangeType::Direct) => Keys::Exact(feeder.key.to_string()),
-            Some(ExchangeType::Topic) => Keys::of_pattern(feeder.key.as_str()),
-            Some(ExchangeType::Fanout | ExchangeType::Headers | ExchangeType::Plugin(_)) | None => {
-                Keys::Any
-            }
-        };
+        let keys = survey.keys_of(feeder);
         if is_topic {
             keys.and_pattern(binding.key.as_str()).is_some()
         } else {

@@ -10,7 +10,7 @@ use crate::lint::rings::rings;
 use crate::lint::rule::{CYCLE_WITHOUT_REJECTION, ENDLESS_RETRY, OTHER_DEATH_IN_RETRY};
 use crate::lint::survey::Survey;
 use crate::lint::{Finding, Subject};
-use crate::routing::Death;
+use crate::routing::{Death, waits};
 use crate::topology::{DeliveryLimit, Queue, QueueName};
 
 /// Steps after which no further way back is looked for.
@@ -89,7 +89,7 @@ impl<'s> Graph<'s> {
             let queue = survey.queues.get(name);
             queue.is_some_and(|queue| queue.dead_lettering.is_none())
         };
-        let waits = of(&|_, queue| survey.waits(queue));
+        let waits = of(&|_, queue| waits(queue));
         let dies = of(&|_, queue| {
             queue.dead_lettering.is_some() && others.iter().any(|death| survey.dies(queue, *death))
         });

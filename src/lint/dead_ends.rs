@@ -10,15 +10,13 @@ use crate::topology::{Destination, ExchangeName, Queue, QueueName};
 /// The dead-letter exchanges to which no work queue is bound: nobody but dying
 /// messages, and workers that park, publishes there.
 pub(super) fn dedicated(
+    dead_letter_exchanges: &BTreeSet<ExchangeName>,
     queues: &BTreeMap<&QueueName, Cow<'_, Queue>>,
     router: &Router<'_>,
 ) -> BTreeSet<ExchangeName> {
     let is_work = |queue: &Queue| queue.dead_lettering.is_some() && queue.message_ttl.is_none();
-    queues
-        .values()
-        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
-        .collect::<BTreeSet<&ExchangeName>>()
-        .into_iter()
+    dead_letter_exchanges
+        .iter()
         .filter(|exchange| {
             !exchange.is_empty()
                 && router

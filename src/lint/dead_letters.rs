@@ -4,6 +4,7 @@ use crate::lint::keys::Keys;
 use crate::lint::rule::{DEAD_LETTERS_LOST, DEAD_LETTERS_PARTLY_LOST, DLX_MISSING};
 use crate::lint::survey::{DeadLetters, Survey};
 use crate::lint::{Finding, Subject};
+use crate::routing::waits;
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, ExchangeName, ExchangeType, Queue, QueueName,
 };
@@ -66,7 +67,7 @@ fn lost(
     let all_are_lost = found.targets.is_empty() && found.doubtful.is_empty();
     // A wait queue that keeps keys may be meant for messages with a CC header,
     // whose other keys lead on.
-    let may_have_others = kept && survey.waits(queue) && !bound.is_empty();
+    let may_have_others = kept && waits(queue) && !bound.is_empty();
     let why = why_lost(kept, exchange, found, all_are_lost);
     let finding = match why {
         Some(why) if !may_have_others => {

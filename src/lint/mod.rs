@@ -20,6 +20,7 @@ pub mod rule;
 mod survey;
 
 use crate::broker::BrokerFacts;
+use crate::diagnostic::Level;
 use crate::topology::Topology;
 
 pub use finding::{Finding, Rule, Subject};
@@ -59,8 +60,12 @@ pub fn lint(topology: &Topology, facts: Option<&BrokerFacts>) -> Vec<Finding> {
 /// is known which broker it is.
 #[must_use]
 pub fn lint_for_all(topology: &Topology) -> Vec<Finding> {
+    let mut newest = lint(topology, Some(&BrokerFacts::newest_measured()));
+    newest.retain(|finding| finding.level == Level::Error);
+    if newest.is_empty() {
+        return newest;
+    }
     let oldest = lint(topology, Some(&BrokerFacts::oldest_measured()));
-    let newest = lint(topology, Some(&BrokerFacts::newest_measured()));
     newest
         .into_iter()
         .filter(|finding| {

@@ -1,17 +1,14 @@
 //! What each queue and exchange loses by itself.
 
-use std::collections::BTreeSet;
-
 use crate::lint::rule::{
     DEAD_LETTER_QUEUE_EXPIRES, DEAD_LETTERS_REFUSED, LOOKING_DESTROYS, NO_DEAD_LETTER_PATH,
     NOT_DURABLE, OVERFLOW_IGNORED, SILENT_DROP, UNBOUNDED, WAIT_QUEUE_EXPIRES,
 };
 use crate::lint::survey::Survey;
 use crate::lint::{Finding, Subject};
-use crate::routing::Death;
+use crate::routing::{Death, waits};
 use crate::topology::{
-    DeadLetterStrategy, DeliveryLimit, Destination, ExchangeName, Overflow, Queue, QueueName,
-    QueueType,
+    DeadLetterStrategy, DeliveryLimit, Destination, Overflow, Queue, QueueName, QueueType,
 };
 
 pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
@@ -40,13 +37,8 @@ pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
             );
         }
     }
-    let dead_letter_exchanges: BTreeSet<&ExchangeName> = survey
-        .queues
-        .values()
-        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
-        .collect();
     for (name, exchange) in &survey.topology.exchanges {
-        let is_temporary = exchange.auto_delete && !dead_letter_exchanges.contains(name);
+        let is_temporary = exchange.auto_delete && !survey.dead_letter_exchanges.contains(name);
         if !exchange.durable && !is_temporary {
             findings.push(
                 NOT_DURABLE
@@ -114,7 +106,7 @@ fn looking_destroys(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Opt
 
 fn expires(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
     let subject = Subject::Queue(name.clone());
-    if survey.waits(queue) && queue.expires.is_some() {
+    if waits(queue) && queue.expires.is_some() {
         let finding = WAIT_QUEUE_EXPIRES.finding(
             subject,
             format!("wait queue '{name}' has `expires`: nobody uses it, so it deletes itself"),
@@ -274,7 +266,7 @@ fn silent_drop(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<F
 
 fn unbounded(survey: &Survey<'_>, name: &QueueName, queue: &Queue) -> Option<Finding> {
     let is_bounded = queue.max_length.is_some() || queue.max_length_bytes.is_some();
-    let is_work = !survey.waits(queue) && !survey.is_dead_letter_queue(name, queue);
+    let is_work = !waits(queue) && !survey.is_dead_letter_queue(name, queue);
     (is_work && !is_bounded).then(|| {
         UNBOUNDED
             .finding(

@@ -5,28 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::lint::rule::{LEADS_NOWHERE, UNREACHABLE_QUEUE};
 use crate::lint::survey::Survey;
 use crate::lint::{Finding, Subject};
+use crate::routing::waits;
 use crate::topology::{Destination, ExchangeName, ExchangeType, QueueName, QueueType};
 
 pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
-    let dead_letter_exchanges: BTreeSet<&ExchangeName> = survey
-        .queues
-        .values()
-        .filter_map(|queue| Some(&queue.dead_lettering.as_ref()?.exchange))
-        .collect();
-    leads_nowhere(survey, &dead_letter_exchanges, findings);
-    unreachable(survey, &dead_letter_exchanges, findings);
+    leads_nowhere(survey, findings);
+    unreachable(survey, findings);
 }
 
 /// A dead-letter exchange without a way out is told by its queues.
-fn leads_nowhere(
-    survey: &Survey<'_>,
-    dead_letter_exchanges: &BTreeSet<&ExchangeName>,
-    findings: &mut Vec<Finding>,
-) {
+fn leads_nowhere(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
     let leading = leading(survey);
     for (name, exchange) in &survey.topology.exchanges {
         let is_plugin = matches!(exchange.kind, ExchangeType::Plugin(_));
-        if is_plugin || leading.contains(name) || dead_letter_exchanges.contains(name) {
+        if is_plugin || leading.contains(name) || survey.dead_letter_exchanges.contains(name) {
             continue;
         }
         findings.push(
@@ -81,25 +73,21 @@ fn is_unknown(survey: &Survey<'_>, name: &ExchangeName) -> bool {
         .is_none_or(|exchange| matches!(exchange.kind, ExchangeType::Plugin(_)))
 }
 
-fn unreachable(
-    survey: &Survey<'_>,
-    dead_letter_exchanges: &BTreeSet<&ExchangeName>,
-    findings: &mut Vec<Finding>,
-) {
-    let entered = entered(survey, dead_letter_exchanges);
+fn unreachable(survey: &Survey<'_>, findings: &mut Vec<Finding>) {
+    let entered = entered(survey);
     // Where publishers have no exchange they name the queue itself.
     let has_entrance = survey
         .topology
         .exchanges
         .keys()
-        .any(|name| !dead_letter_exchanges.contains(name));
+        .any(|name| !survey.dead_letter_exchanges.contains(name));
     for (name, queue) in &survey.queues {
         let bindings = survey
             .router
             .bindings_to(&Destination::Queue((*name).clone()));
         let is_bound = !bindings.is_empty();
         // Workers publish straight to wait queues; exclusive consumers to their own.
-        let is_private = survey.waits(queue)
+        let is_private = waits(queue)
             || survey.is_sent_dead_letters(name)
             || queue.auto_delete
             || queue.kind == Some(QueueType::Stream);
@@ -130,10 +118,7 @@ fn unreachable_queue(name: &QueueName, why: &str) -> Finding {
 
 /// The exchanges that messages can come into: those that are not internal, and
 /// what is behind them.
-fn entered<'t>(
-    survey: &'t Survey<'_>,
-    dead_letter_exchanges: &BTreeSet<&'t ExchangeName>,
-) -> BTreeSet<&'t ExchangeName> {
+fn entered<'t>(survey: &'t Survey<'_>) -> BTreeSet<&'t ExchangeName> {
     let mut found = BTreeSet::new();
     let sources = survey.topology.bindings.iter().map(|b| &b.source);
     let mut ahead: Vec<&ExchangeName> = survey
@@ -148,7 +133,7 @@ fn entered<'t>(
                 .get(*name)
                 .is_none_or(|exchange| !exchange.internal)
         })
-        .chain(dead_letter_exchanges.iter().copied())
+        .chain(&survey.dead_letter_exchanges)
         .collect();
     while let Some(name) = ahead.pop() {
         if !found.insert(name) {

@@ -8,9 +8,10 @@ use crate::broker::BrokerFacts;
 use crate::lint::dead_ends::{dedicated, resting};
 use crate::lint::flow::Flows;
 use crate::lint::keys::Keys;
-use crate::routing::{Death, Router};
+use crate::routing::{Death, Router, waits};
 use crate::topology::{
-    DeadLetterKey, Destination, ExchangeName, ExchangeType, Queue, QueueName, QueueType, Topology,
+    Binding, DeadLetterKey, Destination, ExchangeName, ExchangeType, Queue, QueueName, QueueType,
+    Topology,
 };
 
 /// More sets of keys than this are not followed into one queue.
@@ -25,6 +26,8 @@ pub(super) struct Survey<'t> {
     pub(super) queues: BTreeMap<&'t QueueName, Cow<'t, Queue>>,
     /// Where the dead letters of each queue that has any lead.
     pub(super) dead_letters: BTreeMap<&'t QueueName, DeadLetters>,
+    /// Exchanges that queues send their dead letters to.
+    pub(super) dead_letter_exchanges: BTreeSet<ExchangeName>,
     /// Exchanges that take what others take nowhere.
     pub(super) alternates: BTreeSet<ExchangeName>,
     /// Queues for dead letters that no queue sends to by itself.
@@ -76,12 +79,17 @@ impl<'t> Survey<'t> {
             .keys()
             .filter_map(|name| router.alternate(name).cloned())
             .collect();
-        let dedicated = dedicated(&queues, &router);
+        let dead_letter_exchanges: BTreeSet<ExchangeName> = queues
+            .values()
+            .filter_map(|queue| Some(queue.dead_lettering.as_ref()?.exchange.clone()))
+            .collect();
+        let dedicated = dedicated(&dead_letter_exchanges, &queues, &router);
         let resting = resting(&queues, &router, &dedicated);
         let mut survey = Self {
             topology,
             facts,
             router,
+            dead_letter_exchanges,
             alternates,
             resting,
             queues,
@@ -200,18 +208,20 @@ impl<'t> Survey<'t> {
         bindings
             .iter()
             .filter(|binding| !dedicated.contains(&binding.source))
-            .map(|binding| {
-                let kind = self.topology.exchange(&binding.source).map(|x| x.kind);
-                match kind {
-                    Some(ExchangeType::Direct) => Keys::Exact(binding.key.to_string()),
-                    Some(ExchangeType::Topic) => Keys::of_pattern(binding.key.as_str()),
-                    Some(
-                        ExchangeType::Fanout | ExchangeType::Headers | ExchangeType::Plugin(_),
-                    )
-                    | None => Keys::Any,
-                }
-            })
+            .map(|binding| self.keys_of(binding))
             .collect()
+    }
+
+    /// The keys that messages have which come by a binding.
+    pub(super) fn keys_of(&self, binding: &Binding) -> Keys {
+        let kind = self.topology.exchange(&binding.source).map(|x| x.kind);
+        match kind {
+            Some(ExchangeType::Direct) => Keys::Exact(binding.key.to_string()),
+            Some(ExchangeType::Topic) => Keys::of_pattern(binding.key.as_str()),
+            Some(ExchangeType::Fanout | ExchangeType::Headers | ExchangeType::Plugin(_)) | None => {
+                Keys::Any
+            }
+        }
     }
 
     /// Whether a message can die so in this queue.
@@ -219,17 +229,12 @@ impl<'t> Survey<'t> {
         death.happens_in(queue, self.facts)
     }
 
-    /// Whether messages leave this queue by themselves for another one.
-    pub(super) fn waits(&self, queue: &Queue) -> bool {
-        queue.dead_lettering.is_some() && self.dies(queue, Death::Expired)
-    }
-
     /// Whether some other queue sends dead letters there that do not only come
     /// back from waiting.
     pub(super) fn is_sent_dead_letters(&self, name: &QueueName) -> bool {
         self.senders.get(name).is_some_and(|senders| {
             senders.iter().any(|sender| {
-                let waits = self.queues.get(*sender).is_some_and(|q| self.waits(q));
+                let waits = self.queues.get(*sender).is_some_and(|q| waits(q));
                 *sender != name && !waits
             })
         })

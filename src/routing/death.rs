@@ -148,18 +148,23 @@ pub struct Departure<'t> {
     pub losses: BTreeSet<Loss>,
 }
 
+/// The copies of a message that was routed.
+pub(super) fn copies(routed: &Routed<'_>, message: &Message) -> Vec<Held> {
+    routed
+        .queues()
+        .map(|queue| Held {
+            queue: queue.clone(),
+            message: message.clone(),
+            deaths: Vec::new(),
+        })
+        .collect()
+}
+
 impl<'t> Router<'t> {
     /// The copies of a published message, one in each queue it reaches.
     #[must_use]
     pub fn publish(&self, message: &Message) -> Vec<Held> {
-        self.route(message)
-            .queues()
-            .map(|queue| Held {
-                queue: queue.clone(),
-                message: message.clone(),
-                deaths: Vec::new(),
-            })
-            .collect()
+        copies(&self.route(message), message)
     }
 
     /// What the broker does when this copy dies.

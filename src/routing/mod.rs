@@ -15,11 +15,6 @@ mod topic;
 mod topic_trie;
 mod way;
 
-use std::collections::BTreeSet;
-
-use crate::field::FieldTable;
-use crate::topology::{ExchangeName, QueueName, RoutingKey, Topology};
-
 pub use death::{Death, Departure, Held, Loss};
 pub use headers::takes_everything;
 pub use journey::{Journey, Step, waits};
@@ -29,20 +24,3 @@ pub use path::path_words;
 pub use router::{Hop, Routed, Router};
 pub use topic::matches as topic_matches;
 pub use way::{End, Way};
-
-/// The queues that one message with this key and these headers reaches through
-/// `exchange`; who asks often makes a [`Router`].
-#[must_use]
-pub fn route(
-    topology: &Topology,
-    exchange: &ExchangeName,
-    key: &RoutingKey,
-    headers: &FieldTable,
-) -> BTreeSet<QueueName> {
-    let message = Message::new(exchange.clone(), key.clone(), headers.clone());
-    Router::new(topology)
-        .route(&message)
-        .queues()
-        .cloned()
-        .collect()
-}

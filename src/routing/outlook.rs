@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::broker::BrokerFacts;
+use crate::routing::death::copies;
 use crate::routing::{Death, Hop, Journey, Message, Router};
 use crate::topology::{ExchangeName, ExchangeType, QueueName, Topology};
 
@@ -35,7 +36,7 @@ impl<'t> Router<'t> {
     #[must_use]
     pub fn outlook(&self, message: Message, facts: Option<&BrokerFacts>) -> Outlook<'t> {
         let routed = self.route(&message);
-        let copies = self.publish(&message);
+        let copies = copies(&routed, &message);
         let reached = copies.into_iter().map(|held| {
             let queue = held.queue.clone();
             let path = routed.path(&queue);

@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, ConnectionProperties};
@@ -20,7 +20,7 @@ use mq::topology::{QueueName, VhostName};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
-use crate::support::{Mq, PATIENCE, TextFile};
+use crate::support::{Mq, TextFile, wait_for};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -252,19 +252,16 @@ impl Vhost {
 
     #[track_caller]
     pub(crate) fn wait_for_ready(&self, queue: &str, count: u32) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait_for(&format!("{count} ready in {queue}"), || {
             let ready = self.ready(queue);
-            if ready == count {
-                return;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "waited in vain for {count} ready in {queue}, there are {ready}:\n{}",
-                self.get(&["queues", &self.name, queue])
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            let told = || {
+                format!(
+                    "(there are {ready}): {}",
+                    self.get(&["queues", &self.name, queue])
+                )
+            };
+            (ready == count).then_some(()).ok_or_else(told)
+        });
     }
 
     pub(crate) fn delete_queue(&self, queue: &str) {

@@ -1,8 +1,10 @@
 //! Workers written in short: applied, worked, and refused where that would lie.
 
+use std::ffi::OsString;
+
 use serde_json::json;
 
-use crate::support::{Script, TextFile, wait_until};
+use crate::support::{Mq, Script, TextFile, wait_until};
 use crate::vhost::Vhost;
 
 #[test]
@@ -83,6 +85,13 @@ workers: {{ w: {{ type: {kind}, bind: [{{ exchange: in, key: 'a.*' }}], retry: {
     file
 }
 
+/// Works the queue of that file until it is empty.
+fn work(vhost: &Vhost, file: &TextFile, handler: &Script) -> Mq {
+    let args = ["consume", "w", "--until-empty", "--topology"].map(OsString::from);
+    let exec = [file.path().into(), "--exec".into(), handler.path()];
+    vhost.mq(args.into_iter().chain(exec))
+}
+
 #[test]
 fn backoff_waits_step_by_step_and_ends_in_the_dead_letter_queue() {
     for kind in ["classic", "quorum"] {
@@ -95,20 +104,7 @@ fn backoff_waits_step_by_step_and_ends_in_the_dead_letter_queue() {
         let handler = Script::new(
             "echo \"$MQ_ATTEMPT/$MQ_MAX_ATTEMPTS <$MQ_EXCHANGE> $MQ_ROUTING_KEY $(date +%s%3N)\" >>$(dirname $0)/seen; exit 1",
         );
-        let path = file.path();
-        let script = handler.path();
-        let script = script.to_str().expect("path");
-        let args = [
-            "consume",
-            "w",
-            "--until-empty",
-            "--topology",
-            &path,
-            "--exec",
-            script,
-        ];
-        vhost
-            .mq(args)
+        work(&vhost, &file, &handler)
             .run()
             .code(0)
             .shows(&["3 retried", "1 exhausted"]);
@@ -140,20 +136,7 @@ fn backoff_ends_with_the_first_success_and_poison_waits_for_nothing() {
     vhost.publish("w", "good");
     vhost.publish("w", "poison");
     let handler = Script::new("grep -q poison && exit 65; [ $MQ_ATTEMPT -ge 3 ]");
-    let path = file.path();
-    let script = handler.path();
-    let script = script.to_str().expect("path");
-    let args = [
-        "consume",
-        "w",
-        "--until-empty",
-        "--topology",
-        &path,
-        "--exec",
-        script,
-    ];
-    vhost
-        .mq(args)
+    work(&vhost, &file, &handler)
         .run()
         .code(0)
         .shows(&["1 acked", "2 retried", "1 poison"]);
@@ -165,22 +148,9 @@ fn backoff_is_not_worked_without_its_wait_queues() {
     let vhost = Vhost::new();
     let file = backoff(&vhost, "classic");
     vhost.publish("w", "x");
-    let args = |program: &str| {
-        let words = [
-            "consume",
-            "w",
-            "--until-empty",
-            "--topology",
-            &file.path(),
-            "--exec",
-            program,
-        ];
-        words.map(str::to_owned)
-    };
     // Gone before the worker starts: it does not.
     vhost.delete_queue("w.retry.400ms");
-    vhost
-        .mq(args("false"))
+    work(&vhost, &file, &Script::new("exit 1"))
         .run()
         .code(2)
         .says(&["no queue (without `expires`) holds messages for 400ms"]);
@@ -190,8 +160,7 @@ fn backoff_is_not_worked_without_its_wait_queues() {
     let handler = Script::new(
         "touch $(dirname $0)/started; while [ ! -e $(dirname $0)/go ]; do sleep 0.05; done; exit 1",
     );
-    let script = handler.path();
-    let worker = vhost.mq(args(script.to_str().expect("path"))).spawn();
+    let worker = work(&vhost, &file, &handler).spawn();
     wait_until("it to run", || handler.file("started").exists());
     vhost.delete_queue("w.retry.150ms");
     go_on(&handler);

@@ -256,9 +256,18 @@ impl Ran {
 /// Polls until it is true; fails the test when it never is.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    wait_for(what, || is().then_some(()).ok_or_else(String::new));
+}
+
+/// The same with the word on what is there instead, for the failure of the test.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut is: impl FnMut() -> Result<(), String>) {
     let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+    while let Err(instead) = is() {
+        assert!(
+            Instant::now() < deadline,
+            "waited in vain for {what} {instead}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,7 +1,6 @@
 //! The walk through bindings and alternate exchanges.
 
 use super::*;
-use crate::routing::route;
 use crate::topology::{Exchange, ExchangeType, Queue};
 
 fn exchange(name: &str) -> ExchangeName {
@@ -62,7 +61,7 @@ fn follows_keys_exchanges_and_alternates() {
         ("missing", "x", vec![]),
     ] {
         let key = RoutingKey::new(key).expect("key");
-        let reached = route(&topology, &exchange(from), &key, &FieldTable::new());
+        let reached = Router::new(&topology).queues(&exchange(from), &key);
         let names: Vec<&str> = reached.iter().map(QueueName::as_str).collect();
         assert_eq!(names, expected, "{from} {key}");
     }
