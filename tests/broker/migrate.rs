@@ -318,7 +318,7 @@ fn an_argument_changes_under_load_and_no_publisher_notices() {
     fill(&vhost, 5000);
     let load = Load::start(&vhost, 5000, Duration::from_millis(1));
     let file = file("work: { type: quorum, delivery_limit: unlimited, max_length: 1000000 }");
-    let report = migrate(&vhost, &file, &["--yes", "-o", "json"])
+    let report = migrate(&vhost, &file, &["--yes", "-v", "-o", "json"])
         .run()
         .code(0)
         .json();
