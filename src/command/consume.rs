@@ -14,7 +14,7 @@ use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::handler::Exec;
+use crate::handler::{Exec, Handler};
 use crate::message::Delivery;
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
@@ -30,7 +30,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     };
     let Prepared {
         args,
-        exec,
+        handler,
         connection,
         wanted,
         limits,
@@ -38,8 +38,8 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     let mut machine = Machine::new(limits);
     let format = session.format;
     let mut print = |delivery: &Delivery| print_delivery(delivery, format);
-    let mut handling = match &exec {
-        Some(exec) => Handling::Exec(exec),
+    let mut handling = match &handler {
+        Some(handler) => Handling::Run(handler),
         None => Handling::Print(&mut print),
     };
     let worked = work(
@@ -64,7 +64,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
 
 struct Prepared {
     args: ConsumeArgs,
-    exec: Option<Exec>,
+    handler: Option<Handler>,
     connection: Connection,
     wanted: Wanted,
     limits: Limits,
@@ -73,11 +73,15 @@ struct Prepared {
 /// Everything that must be right before the first message is taken.
 async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
-    let exec = if args.print {
+    let handler = if args.print {
         None
     } else {
         let search_path = std::env::var_os("PATH");
-        Some(Exec::find(&args.exec, search_path, args.handler_timeout)?)
+        Some(Handler::Exec(Exec::find(
+            &args.exec,
+            search_path,
+            args.handler_timeout,
+        )?))
     };
     warn_of_swallowed_flags(&args.exec);
     let file = if args.topology.is_empty() {
@@ -86,7 +90,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
-    if exec.is_some() {
+    if handler.is_some() {
         must_be_worked(&queue, policy.strategy)?;
     }
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
@@ -103,7 +107,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     }
     refuse_stream(session, &connection, &queue).await?;
     // Printing never fails an attempt, so nothing can be dead-lettered.
-    let (path, prove_retries) = match exec {
+    let (path, prove_retries) = match handler {
         None => (None, false),
         Some(_) => {
             let found = retry_path(session, &connection, &queue, file.as_ref(), &policy).await?;
@@ -130,7 +134,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     };
     Ok(Prepared {
         args,
-        exec,
+        handler,
         connection,
         wanted,
         limits,
@@ -231,6 +235,7 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
         .map(QueueName::new)
         .transpose()?;
     Ok(RetryPolicy {
+        jitter: from_file.jitter,
         delays: if args.strategy.is_none() {
             from_file.delays
         } else {

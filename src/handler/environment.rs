@@ -97,6 +97,7 @@ mod tests {
     fn job(headers: &[(&str, FieldValue)]) -> Job {
         Job {
             queue: QueueName::new("q").expect("queue"),
+            tag: 1,
             delivery: Arc::new(Delivery {
                 exchange: "e".to_owned(),
                 routing_key: "a\0b".to_owned(),

@@ -23,11 +23,10 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::handler::Job;
 use crate::handler::environment::{OPTIONAL, variables};
-use crate::handler::exit_status::outcome;
-use crate::message::Delivery;
-use crate::retry::Outcome;
-use crate::topology::QueueName;
+use crate::handler::exit_status::{end_of, outcome};
+use crate::retry::{Attempt, Outcome, Trace};
 
 /// Between SIGTERM and SIGKILL for a child that must end.
 const KILL_GRACE: Duration = Duration::from_secs(3);
@@ -38,19 +37,6 @@ const STDERR_GRACE: Duration = Duration::from_millis(200);
 
 /// How much of standard error is kept for the reason of a failure, in bytes.
 const KEPT_STDERR: usize = 4096;
-
-/// One attempt at one message.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// The work queue.
-    pub queue: QueueName,
-    /// The message.
-    pub delivery: Arc<Delivery>,
-    /// 1 for the first attempt.
-    pub attempt: u32,
-    /// Attempts it has in all.
-    pub max_attempts: u32,
-}
 
 /// A program to run for each message.
 #[derive(Clone, Debug)]
@@ -105,12 +91,12 @@ impl Exec {
 
     /// Runs one attempt to its end. Once `kill` turns true the child is ended
     /// and the outcome is [`Outcome::Interrupted`].
-    pub async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Outcome {
+    pub(super) async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Attempt {
         match self.start(&job) {
             Ok(child) => self.attend(child, &job, kill).await,
-            Err(error) => Outcome::CannotStart {
+            Err(error) => Attempt::bare(Outcome::CannotStart {
                 why: format!("cannot start {}: {error}", self.program.display()),
-            },
+            }),
         }
     }
 
@@ -135,7 +121,7 @@ impl Exec {
         mut child: Child,
         job: &Job,
         mut kill: watch::Receiver<bool>,
-    ) -> Outcome {
+    ) -> Attempt {
         let group = child
             .id()
             .and_then(|id| i32::try_from(id).ok())
@@ -162,19 +148,34 @@ impl Exec {
         if timeout(STDERR_GRACE, &mut listening).await.is_err() {
             listening.abort();
         }
-        let said = last_line(&said.lock().unwrap_or_else(PoisonError::into_inner));
-        match ended {
-            Ended::ByItself(Ok(status)) => outcome(status, said.as_deref()),
-            Ended::ByItself(Err(error)) => Outcome::Failed {
-                why: format!("its status cannot be read: {error}"),
+        let said = {
+            let kept = said.lock().unwrap_or_else(PoisonError::into_inner);
+            String::from_utf8_lossy(&kept).trim_end().to_owned()
+        };
+        let last = last_line(&said);
+        let (outcome, end) = match ended {
+            Ended::ByItself(Ok(status)) => (outcome(status, last), Some(end_of(status))),
+            Ended::ByItself(Err(error)) => {
+                let why = format!("its status cannot be read: {error}");
+                (Outcome::Failed { why, wait: None }, None)
+            }
+            Ended::TimedOut => {
+                let limit = humantime::format_duration(self.limit);
+                let why = format!("not done within {limit}; ended");
+                (
+                    Outcome::Failed { why, wait: None },
+                    Some("timeout".to_owned()),
+                )
+            }
+            Ended::Interrupted => (Outcome::Interrupted, None),
+        };
+        Attempt {
+            outcome,
+            result: None,
+            trace: Trace {
+                end,
+                stderr: Some(said).filter(|said| !said.is_empty()),
             },
-            Ended::TimedOut => Outcome::Failed {
-                why: format!(
-                    "not done within {}; ended",
-                    humantime::format_duration(self.limit)
-                ),
-            },
-            Ended::Interrupted => Outcome::Interrupted,
         }
     }
 }
@@ -226,12 +227,8 @@ async fn listen(stderr: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-fn last_line(kept: &[u8]) -> Option<String> {
-    String::from_utf8_lossy(kept)
-        .lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .map(str::to_owned)
+fn last_line(said: &str) -> Option<&str> {
+    said.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
 fn is_executable(path: &Path) -> bool {

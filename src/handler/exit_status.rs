@@ -5,30 +5,31 @@ use std::process::ExitStatus;
 
 use crate::retry::Outcome;
 
+/// The end itself, in a word or two.
+pub(super) fn end_of(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "ended without a status".to_owned(),
+    }
+}
+
 /// 0 done; 65 poison; 69 downstream is down; 75 and everything else a failed
 /// attempt. `said` is the last line the handler wrote to its standard error.
 pub(super) fn outcome(status: ExitStatus, said: Option<&str>) -> Outcome {
-    let with_words = |what: String| match said {
-        Some(said) => format!("{what}: {said}"),
-        None => what,
+    let end = match (status.code(), status.signal()) {
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        _ => end_of(status),
     };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Outcome::Done,
-        (Some(65), _) => Outcome::Poison {
-            why: with_words("exit 65".to_owned()),
-        },
-        (Some(69), _) => Outcome::DownstreamDown {
-            why: with_words("exit 69".to_owned()),
-        },
-        (Some(code), _) => Outcome::Failed {
-            why: with_words(format!("exit {code}")),
-        },
-        (None, Some(signal)) => Outcome::Failed {
-            why: with_words(format!("killed by signal {signal}")),
-        },
-        (None, None) => Outcome::Failed {
-            why: with_words("ended without a status".to_owned()),
-        },
+    let why = match said {
+        Some(said) => format!("{end}: {said}"),
+        None => end,
+    };
+    match status.code() {
+        Some(0) => Outcome::Done,
+        Some(65) => Outcome::Poison { why },
+        Some(69) => Outcome::DownstreamDown { why },
+        _ => Outcome::Failed { why, wait: None },
     }
 }
 
@@ -58,18 +59,21 @@ mod tests {
                 exited(75),
                 Outcome::Failed {
                     why: why("exit 75: bad"),
+                    wait: None,
                 },
             ),
             (
                 exited(1),
                 Outcome::Failed {
                     why: why("exit 1: bad"),
+                    wait: None,
                 },
             ),
             (
                 ExitStatus::from_raw(9),
                 Outcome::Failed {
                     why: why("killed by signal 9: bad"),
+                    wait: None,
                 },
             ),
         ] {
@@ -77,7 +81,10 @@ mod tests {
         }
         assert_eq!(
             outcome(exited(1), None),
-            Outcome::Failed { why: why("exit 1") }
+            Outcome::Failed {
+                why: why("exit 1"),
+                wait: None
+            }
         );
     }
 }

@@ -4,4 +4,44 @@ mod environment;
 mod exec;
 mod exit_status;
 
-pub use exec::{Exec, Job};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::message::Delivery;
+use crate::retry::Attempt;
+use crate::topology::QueueName;
+
+pub use exec::Exec;
+
+/// One attempt at one message.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The work queue.
+    pub queue: QueueName,
+    /// The delivery's tag: names it among all that are in work.
+    pub tag: u64,
+    /// The message.
+    pub delivery: Arc<Delivery>,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// Attempts it has in all.
+    pub max_attempts: u32,
+}
+
+/// What works messages. Cheap to clone: every attempt has its own.
+#[derive(Clone, Debug)]
+pub enum Handler {
+    /// A program for each message.
+    Exec(Exec),
+}
+
+impl Handler {
+    /// Runs one attempt to its end. Once `kill` turns true it is ended and the
+    /// outcome is [`crate::retry::Outcome::Interrupted`].
+    pub async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Attempt {
+        match self {
+            Self::Exec(exec) => exec.run(job, kill).await,
+        }
+    }
+}

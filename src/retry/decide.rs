@@ -1,6 +1,7 @@
 //! Outcome × attempt → verdict. Total: every combination has one answer.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::retry::{Outcome, Strategy};
 
@@ -53,11 +54,15 @@ pub enum Verdict {
     RetryThroughBroker {
         /// Why this attempt failed.
         why: String,
+        /// The delay that the handler asks for.
+        wait: Option<Duration>,
     },
     /// Try again while holding it.
     RetryInPlace {
         /// Why this attempt failed.
         why: String,
+        /// The delay that the handler asks for.
+        wait: Option<Duration>,
     },
     /// To the dead-letter queue for good.
     Bury(BuryReason),
@@ -77,12 +82,12 @@ pub fn decide(outcome: Outcome, attempt: u32, max_attempts: u32, strategy: Strat
     match outcome {
         Outcome::Done => Verdict::Ack,
         Outcome::Poison { why } => Verdict::Bury(BuryReason::Poison { why }),
-        Outcome::Failed { why } if attempt >= max_attempts => {
+        Outcome::Failed { why, .. } if attempt >= max_attempts => {
             Verdict::Bury(BuryReason::Exhausted { why })
         }
-        Outcome::Failed { why } => match strategy {
-            Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why },
-            Strategy::Immediate => Verdict::RetryInPlace { why },
+        Outcome::Failed { why, wait } => match strategy {
+            Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why, wait },
+            Strategy::Immediate => Verdict::RetryInPlace { why, wait },
             // Such a queue is refused before the first message; should one get
             // here, no other strategy takes its place unasked.
             Strategy::Native => Verdict::ReleaseAndStop {
@@ -101,7 +106,10 @@ mod tests {
     use super::*;
 
     fn failed() -> Outcome {
-        Outcome::Failed { why: "w".into() }
+        Outcome::Failed {
+            why: "w".into(),
+            wait: None,
+        }
     }
 
     #[test]
@@ -109,8 +117,14 @@ mod tests {
         let why = || "w".to_owned();
         for (_, strategy) in Strategy::ALL {
             let retry = match strategy {
-                Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why: why() },
-                Strategy::Immediate => Verdict::RetryInPlace { why: why() },
+                Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker {
+                    why: why(),
+                    wait: None,
+                },
+                Strategy::Immediate => Verdict::RetryInPlace {
+                    why: why(),
+                    wait: None,
+                },
                 Strategy::Native => Verdict::ReleaseAndStop {
                     why: format!("the strategy `{strategy}` is not worked by this version yet"),
                 },

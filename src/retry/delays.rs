@@ -177,7 +177,7 @@ mod tests {
                 strategy,
                 delays: delays.iter().copied().map(Duration::from_secs).collect(),
                 max_attempts: attempts,
-                dead_letter_queue: None,
+                ..RetryPolicy::default()
             };
             let found = check_delays(&policy);
             assert_eq!(found, expected, "{policy:?}");

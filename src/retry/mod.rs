@@ -2,13 +2,15 @@
 //!
 //! Pure decisions. Nothing here knows a socket, a clock or a process.
 
+mod attempt;
 mod decide;
 mod delays;
 mod outcome;
 mod path;
 mod problem;
 
-pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
+pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
+pub use attempt::{Attempt, HandlerResult, Trace};
 pub use decide::{BuryReason, Verdict, decide};
 pub use delays::{DelaysProblem, check_delays};
 pub use outcome::Outcome;

@@ -1,5 +1,7 @@
 //! What came of one attempt.
 
+use std::time::Duration;
+
 /// The end of one attempt, in the terms of the three layers of failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -14,6 +16,8 @@ pub enum Outcome {
     Failed {
         /// Why.
         why: String,
+        /// How long the handler asks to wait before the next attempt, at least.
+        wait: Option<Duration>,
     },
     /// Something downstream is down: stop working rather than burn attempts.
     DownstreamDown {

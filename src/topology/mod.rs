@@ -37,7 +37,7 @@ pub use name::{
 pub use pattern::Pattern;
 pub use policy::{ApplyTo, Policy, PolicyKind};
 pub use queue::{DeliveryLimit, LeaderLocator, Overflow, Queue, QueueType};
-pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
+pub use retry_policy::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
 pub use routing_test::{RoutingTest, TestOrigin};
 pub use super_stream::SuperStream;
 pub use user::{Password, Permissions, TopicPermission, TopicPermissionKey, User};

@@ -44,6 +44,19 @@ impl fmt::Display for Strategy {
     }
 }
 
+/// How far a delay may fall short of its step, so that messages that failed
+/// together do not all come back together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jitter {
+    /// Every message waits exactly its delay.
+    #[default]
+    None,
+    /// Anything from nothing to the whole delay.
+    Full,
+    /// At most this many percent less than the delay; 1 to 99.
+    Bounded(u8),
+}
+
 /// What the file says about retries of one queue; what it leaves out is found
 /// in the topology itself or has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +66,8 @@ pub struct RetryPolicy {
     /// How long to wait before each further attempt, shortest first; the last
     /// one repeats. Empty: as the topology has it.
     pub delays: Vec<Duration>,
+    /// How far they are scattered; only `backoff` can.
+    pub jitter: Jitter,
     /// Attempts in all, the first one included; at least 1.
     pub max_attempts: Option<u32>,
     /// Where exhausted and poison messages rest; needed only where the

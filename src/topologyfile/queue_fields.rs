@@ -390,6 +390,7 @@ impl Part<'_, '_> {
         let policy = RetryPolicy {
             strategy,
             delays,
+            jitter: crate::topology::Jitter::None,
             max_attempts: max_attempts.and_then(|n| u32::try_from(n).ok()),
             dead_letter_queue,
         };

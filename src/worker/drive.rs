@@ -19,9 +19,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Exec;
+use crate::handler::Handler;
 use crate::message::{Delivery, copied_attempts};
-use crate::retry::{Outcome, RetryPath, Strategy};
+use crate::retry::{Attempt, Outcome, RetryPath, Strategy};
 use crate::topology::QueueName;
 use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::machine::{Event, Machine, StopReason};
@@ -65,8 +65,8 @@ pub enum Ending {
 
 /// What handles messages.
 pub enum Handling<'h> {
-    /// A program for each.
-    Exec(&'h Exec),
+    /// A handler's attempt at each.
+    Run(&'h Handler),
     /// Our own standard output.
     Print(&'h mut dyn FnMut(&Delivery) -> io::Result<()>),
 }
@@ -78,7 +78,7 @@ pub struct Session<'s> {
     pub(super) subscription: Subscription<'s>,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, Arc<Delivery>>,
-    pub(super) running: JoinSet<(u64, Outcome)>,
+    pub(super) running: JoinSet<(u64, Attempt)>,
     pub(super) parker: Parker,
     pub(super) kill: watch::Sender<bool>,
     pub(super) drain_check: DrainCheck,
@@ -141,7 +141,8 @@ impl<'s> Session<'s> {
                     self.incoming(incoming, handling).await
                 }
                 Some(ended) = self.running.join_next() => match ended {
-                    Ok((tag, outcome)) => {
+                    Ok((tag, attempt)) => {
+                        let outcome = attempt.outcome;
                         self.tell(tag, &outcome);
                         self.apply(Event::Finished { tag, outcome }, handling).await
                     }
@@ -328,7 +329,7 @@ impl<'s> Session<'s> {
             tokio::select! {
                 ended = self.running.join_next() => match ended {
                     None => return Ending::Lost(error),
-                    Some(Ok((_, Outcome::Done))) => tracing::warn!(
+                    Some(Ok((_, Attempt { outcome: Outcome::Done, .. }))) => tracing::warn!(
                         "a message was handled but could not be acknowledged; the broker will hand it out again"
                     ),
                     Some(_) => {}

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::{Exec, Job};
+use crate::handler::Job;
 use crate::message::{Parking, park, retry_copy};
 use crate::retry::Outcome;
 use crate::topology::RoutingKey;
@@ -97,18 +97,19 @@ impl Session<'_> {
     fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
         let delivery = Arc::clone(self.deliveries.get(&tag)?);
         match handling {
-            Handling::Exec(exec) => {
-                let exec: Exec = (*exec).clone();
+            Handling::Run(handler) => {
+                let handler = handler.clone();
                 let kill = self.kill.subscribe();
                 let job = Job {
                     queue: self.wanted.queue.clone(),
+                    tag,
                     delivery,
                     attempt,
                     max_attempts: self.wanted.max_attempts,
                 };
                 self.running.spawn(async move {
-                    let outcome = exec.run(job, kill).await;
-                    (tag, outcome)
+                    let ended = handler.run(job, kill).await;
+                    (tag, ended)
                 });
                 None
             }
@@ -133,7 +134,7 @@ impl Session<'_> {
         let why = match outcome {
             Outcome::Done | Outcome::Interrupted => return,
             Outcome::Poison { why }
-            | Outcome::Failed { why }
+            | Outcome::Failed { why, .. }
             | Outcome::DownstreamDown { why }
             | Outcome::CannotStart { why } => why,
         };

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// Nothing in a test may take longer. It tells a hang from a busy machine: a
 /// migration waits 20 s for the broker's statistics by design, so less than a
 /// few times that fails where disks are slow.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One run of mq, hermetic: no environment but `PATH` and a `HOME` of its own.
 pub(crate) struct Mq {

@@ -29,7 +29,10 @@ fn finished(tag: u64, outcome: Outcome) -> Event {
 }
 
 fn failed() -> Outcome {
-    Outcome::Failed { why: "w".into() }
+    Outcome::Failed {
+        why: "w".into(),
+        wait: None,
+    }
 }
 
 fn exhausted() -> BuryReason {
@@ -101,7 +104,13 @@ fn backoff_acks_a_failed_message_only_after_its_copy_is_confirmed() {
     let mut machine = Machine::new(limits(Strategy::Backoff));
     machine.handle(delivered(1, 2));
     assert_eq!(
-        machine.handle(finished(1, Outcome::Failed { why: "w".into() })),
+        machine.handle(finished(
+            1,
+            Outcome::Failed {
+                why: "w".into(),
+                wait: None
+            }
+        )),
         [Effect::RetryByCopy { tag: 1, attempt: 2 }]
     );
     let confirmed = Event::Published {
