@@ -114,6 +114,7 @@ mod tests {
             }),
             attempt: 2,
             max_attempts: 3,
+            wants_result: false,
         }
     }
 

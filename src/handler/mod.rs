@@ -27,6 +27,9 @@ pub struct Job {
     pub attempt: u32,
     /// Attempts it has in all.
     pub max_attempts: u32,
+    /// Whether what the handler gives back is used: published as a result, or
+    /// as the body of the next attempt.
+    pub wants_result: bool,
 }
 
 /// What works messages. Cheap to clone: every attempt has its own.

@@ -106,6 +106,7 @@ impl Session<'_> {
                     delivery,
                     attempt,
                     max_attempts: self.wanted.max_attempts,
+                    wants_result: false,
                 };
                 self.running.spawn(async move {
                     let ended = handler.run(job, kill).await;
