@@ -3,6 +3,7 @@
 use futures_util::StreamExt as _;
 use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions,
+    BasicRejectOptions,
 };
 use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
@@ -111,6 +112,18 @@ impl<'c> Subscription<'c> {
     /// When the channel is gone; the message comes back by itself.
     pub async fn release(&self, tag: u64) -> Result<()> {
         self.nack(tag, true).await
+    }
+
+    /// Puts back as a failed attempt. `basic.reject`, the one that a quorum queue
+    /// of 4.3 counts and holds back longer each time (measured on 4.3.6).
+    ///
+    /// # Errors
+    /// When the channel is gone; the message comes back by itself.
+    pub async fn requeue(&self, tag: u64) -> Result<()> {
+        let options = BasicRejectOptions { requeue: true };
+        self.connection
+            .within("reject", self.channel.basic_reject(tag, options))
+            .await
     }
 
     async fn nack(&self, tag: u64, requeue: bool) -> Result<()> {

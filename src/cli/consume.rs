@@ -67,9 +67,43 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub prefetch: u16,
 
+    /// Most runs of the program at once [default: as many as --prefetch]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+
     /// Attempts for each message, the first included [default: the topology file's, else 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
+
+    /// What happens to a message whose attempts are used up: into the dead-letter queue, or kept first in its queue while the worker stops with 69
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnExhaustedArg::DeadLetter)]
+    pub on_exhausted: OnExhaustedArg,
+
+    /// Dead-letter a message that came back this often without an outcome, because its worker crashed, lost its connection or gave it back
+    ///
+    /// Only quorum queues count that; under the strategy `native` each return is an attempt.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_returns: u64,
+
+    /// How messages get to the dead-letter queue: as a confirmed copy with mq-error-* headers, or by a plain nack, which carries no reason
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = DeadLetterArg::Republish)]
+    pub dead_letter: DeadLetterArg,
+
+    /// Publish what the program writes to standard output here, confirmed and routed, before its message is acked
+    #[arg(long, value_name = "EXCHANGE")]
+    pub result_exchange: Option<String>,
+
+    /// The routing key of results [default: the message's own]
+    #[arg(long, value_name = "KEY", requires = "result_exchange")]
+    pub result_key: Option<String>,
+
+    /// Publish results to the queue that the message names in reply_to, if it names one
+    #[arg(long, conflicts_with = "result_exchange")]
+    pub reply: bool,
+
+    /// The body of the next attempt: the same, or what the failed program wrote to standard output
+    #[arg(long, value_enum, value_name = "BODY", default_value_t = RetryBodyArg::Original)]
+    pub retry_body: RetryBodyArg,
 
     /// Stop after taking this many messages; a message that comes back from a wait queue counts again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -91,7 +125,7 @@ pub struct ConsumeArgs {
 
     /// How long running programs may take once the worker stops; then they are ended and their messages go back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration_or_zero)]
-    pub grace: Duration,
+    pub drain_timeout: Duration,
 
     /// How long to try to reconnect when the broker goes away
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration_or_zero)]
@@ -117,4 +151,31 @@ pub enum StrategyArg {
     Dlx,
     /// At once.
     Immediate,
+}
+
+/// The values of `--on-exhausted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnExhaustedArg {
+    /// Into the dead-letter queue.
+    DeadLetter,
+    /// Stays in its queue; the worker stops.
+    Stop,
+}
+
+/// The values of `--dead-letter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeadLetterArg {
+    /// A confirmed copy.
+    Republish,
+    /// The broker's own way.
+    Nack,
+}
+
+/// The values of `--retry-body`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RetryBodyArg {
+    /// Byte for byte the same.
+    Original,
+    /// What the failed attempt gave back.
+    Result,
 }

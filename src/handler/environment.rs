@@ -11,7 +11,7 @@ const MAX_VALUE_BYTES: usize = 96 * 1024;
 /// Variables that depend on what the publisher set. They are taken away from
 /// what mq itself inherited: a worker within a handler must not see the outer
 /// message's.
-pub(super) const OPTIONAL: [&str; 14] = [
+pub(super) const OPTIONAL: [&str; 16] = [
     "MQ_MESSAGE_ID",
     "MQ_CORRELATION_ID",
     "MQ_REPLY_TO",
@@ -26,7 +26,14 @@ pub(super) const OPTIONAL: [&str; 14] = [
     "MQ_DELIVERY_MODE",
     "MQ_HEADERS",
     "MQ_HEADERS_OMITTED",
+    "MQ_HEADERS_FILE",
+    "MQ_RETRY_AFTER",
 ];
+
+/// The headers as JSON.
+pub(super) fn headers(job: &Job) -> String {
+    table_to_json(&job.delivery.properties.headers).to_string()
+}
 
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
@@ -70,7 +77,7 @@ pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
             .to_owned()
         }),
     );
-    let headers = table_to_json(&properties.headers).to_string();
+    let headers = headers(job);
     if headers.len() <= MAX_VALUE_BYTES {
         variables.push(("MQ_HEADERS", headers));
     } else {

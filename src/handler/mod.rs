@@ -3,6 +3,8 @@
 mod environment;
 mod exec;
 mod exit_status;
+mod folder;
+mod retry_after;
 
 use std::sync::Arc;
 
