@@ -89,6 +89,10 @@ pub struct Session<'s> {
     pub(super) wanted: &'s Wanted,
     pub(super) connection: &'s Connection,
     pub(super) subscription: Subscription<'s>,
+    /// What came back without an outcome may end this worker too, and who is
+    /// in its hands then has come back once more: such messages are taken one
+    /// by one. They are the first to be handed out.
+    on_probation: bool,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, InWork>,
     pub(super) running: JoinSet<(u64, Attempt)>,
@@ -115,7 +119,10 @@ impl<'s> Session<'s> {
         machine: &'s mut Machine,
         limit: Duration,
     ) -> Result<Self> {
-        let subscription = Subscription::open(connection, &wanted.queue, wanted.prefetch).await?;
+        let counts_returns = (wanted.path.as_ref()).is_some_and(|path| path.counts_returns);
+        let on_probation = counts_returns && wanted.prefetch > 1;
+        let prefetch = if on_probation { 1 } else { wanted.prefetch };
+        let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
         let longest_wait = wanted
             .path
             .as_ref()
@@ -124,6 +131,7 @@ impl<'s> Session<'s> {
             wanted,
             connection,
             subscription,
+            on_probation,
             machine,
             deliveries: BTreeMap::new(),
             running: JoinSet::new(),
@@ -216,6 +224,13 @@ impl<'s> Session<'s> {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
                 let event = self.take(tag, *delivery);
+                let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
+                if self.on_probation && is_harmless && self.machine.stop_reason().is_none() {
+                    self.on_probation = false;
+                    self.subscription
+                        .change_prefetch(self.wanted.prefetch)
+                        .await?;
+                }
                 self.apply(event, handling).await
             }
             Incoming::Failed(error) => Err(error),
