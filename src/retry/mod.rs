@@ -5,6 +5,7 @@
 mod attempt;
 mod decide;
 mod delays;
+mod exponential;
 mod outcome;
 mod path;
 mod problem;
@@ -12,7 +13,8 @@ mod problem;
 pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
 pub use attempt::{Attempt, HandlerResult, Trace};
 pub use decide::{BuryReason, Verdict, decide};
-pub use delays::{DelaysProblem, check_delays};
+pub use delays::{DelaysProblem, MAX_DELAYS, check_delays};
+pub use exponential::Exponential;
 pub use outcome::Outcome;
 pub use path::{DeadLetterAddress, RetryPath, path};
 pub use problem::{OtherDeath, PathProblem};
