@@ -52,11 +52,11 @@ impl fmt::Display for DelaysProblem {
                     1 => "1 attempt is".to_owned(),
                     many => format!("{many} attempts are"),
                 };
-                let retries = attempts.saturating_sub(1);
-                write!(
-                    f,
-                    "{delays} delay{plural}, but {tried} retried {retries} times"
-                )
+                let times = match attempts.saturating_sub(1) {
+                    1 => "once".to_owned(),
+                    many => format!("{many} times"),
+                };
+                write!(f, "{delays} delay{plural}, but {tried} retried {times}")
             }
             Self::NeverScatters(None) => write!(f, "jitter without a strategy"),
             Self::NeverScatters(Some(strategy)) => {
