@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::cli::global::{duration, duration_or_zero};
+use crate::topology::Jitter;
 
 /// Work a queue: run a program for each message, retry, dead-letter.
 ///
@@ -19,8 +20,10 @@ use crate::cli::global::{duration, duration_or_zero};
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
 /// nacked into it and the attempts are counted from x-death; if they go straight
-/// to the dead-letter queue (strategy `immediate`), it is tried again at once. A
-/// queue whose dead letters would vanish is not worked at all.
+/// to the dead-letter queue (strategy `immediate`), it is tried again at once. The
+/// strategies `backoff` and `native` must be asked for, by the topology file or by
+/// --strategy, and are then proved. A queue whose dead letters would vanish is not
+/// worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("handling").required(true).args(["exec", "print"]),
@@ -34,6 +37,7 @@ use crate::cli::global::{duration, duration_or_zero};
 
 Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
+  mq consume mails --strategy backoff --delays 1s,10s,1m --jitter 25% --exec ./send-mail
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.dlq --print --max-messages 1
 
@@ -139,6 +143,18 @@ pub struct ConsumeArgs {
     #[arg(long, value_enum, value_name = "STRATEGY")]
     pub strategy: Option<StrategyArg>,
 
+    /// How long a message waits after each failed attempt, such as 1s,10s,1m; the last one repeats [default: the topology file's]
+    ///
+    /// For the strategy `backoff` each of them needs a wait queue with that TTL.
+    #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = duration)]
+    pub delays: Vec<Duration>,
+
+    /// By how much less it may wait, so that what failed together does not come back together: full, none or a percentage such as 25% [default: the topology file's, else none]
+    ///
+    /// Only the strategy `backoff` can do that.
+    #[arg(long, value_name = "JITTER")]
+    pub jitter: Option<Jitter>,
+
     /// Where dead letters rest, if the dead-letter exchange leads to several such queues
     #[arg(long, value_name = "QUEUE")]
     pub dead_letter_queue: Option<String>,
@@ -149,8 +165,12 @@ pub struct ConsumeArgs {
 pub enum StrategyArg {
     /// Through a wait queue.
     Dlx,
+    /// Through the wait queue of each step.
+    Backoff,
     /// At once.
     Immediate,
+    /// Held back by the queue (RabbitMQ 4.3).
+    Native,
 }
 
 /// The values of `--on-exhausted`.

@@ -18,7 +18,9 @@ use crate::exit::Exit;
 use crate::handler::{Exec, Handler};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
-use crate::retry::{DEFAULT_MAX_ATTEMPTS, OnExhausted, RetryPath, RetryPolicy, Strategy};
+use crate::retry::{
+    DEFAULT_MAX_ATTEMPTS, Jitter, OnExhausted, RetryPath, RetryPolicy, Strategy, check_delays,
+};
 use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey, Topology};
 use crate::worker::{DeadLetterBy, Handling, Limits, Machine, StopReason, Wanted};
 
@@ -258,6 +260,9 @@ fn warn_of_swallowed_flags(command: &[OsString]) {
         "--reply",
         "--reconnect-for",
         "--topology",
+        "--strategy",
+        "--delays",
+        "--jitter",
         "--output",
     ];
     for flag in own {
@@ -299,24 +304,49 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
         .clone()
         .map(QueueName::new)
         .transpose()?;
-    Ok(RetryPolicy {
-        jitter: from_file.jitter,
-        delays: if args.strategy.is_none() {
-            from_file.delays
+    let strategy = match args.strategy {
+        None => from_file.strategy,
+        Some(StrategyArg::Dlx) => Some(Strategy::Dlx),
+        Some(StrategyArg::Backoff) => Some(Strategy::Backoff),
+        Some(StrategyArg::Immediate) => Some(Strategy::Immediate),
+        Some(StrategyArg::Native) => Some(Strategy::Native),
+    };
+    // The file's delays belong to its strategy.
+    let (delays, jitter) = if strategy == from_file.strategy {
+        (from_file.delays, from_file.jitter)
+    } else {
+        (Vec::new(), Jitter::None)
+    };
+    let file_attempts = from_file.max_attempts;
+    let policy = RetryPolicy {
+        strategy,
+        delays: if args.delays.is_empty() {
+            delays
         } else {
-            // They belong to the strategy of the file.
-            Vec::new()
+            args.delays.clone()
         },
-        strategy: args
-            .strategy
-            .map(|strategy| match strategy {
-                StrategyArg::Dlx => Strategy::Dlx,
-                StrategyArg::Immediate => Strategy::Immediate,
-            })
-            .or(from_file.strategy),
-        max_attempts: args.max_attempts.or(from_file.max_attempts),
+        jitter: args.jitter.unwrap_or(jitter),
+        max_attempts: args.max_attempts.or(file_attempts),
         dead_letter_queue: dead_letter_queue.or(from_file.dead_letter_queue),
-    })
+    };
+    // What the file says alone has been judged when it was read, its delays
+    // with its attempts: fewer of them may be asked for without naming others.
+    let judged = RetryPolicy {
+        max_attempts: if args.delays.is_empty() {
+            file_attempts
+        } else {
+            policy.max_attempts
+        },
+        ..policy.clone()
+    };
+    check_delays(&judged).map_err(|problem| {
+        Error::new(
+            ErrorKind::Usage,
+            format!("queue '{queue}' cannot be retried as the flags say: {problem}"),
+        )
+        .hint(problem.way_out_by_flags())
+    })?;
+    Ok(policy)
 }
 
 fn print_delivery(delivery: &Delivery, format: Format) -> std::io::Result<()> {

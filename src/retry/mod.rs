@@ -5,6 +5,7 @@
 mod attempt;
 mod decide;
 mod delays;
+mod exponential;
 mod outcome;
 mod path;
 mod problem;
@@ -13,7 +14,8 @@ mod wait;
 pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
 pub use attempt::{Attempt, HandlerResult, Trace};
 pub use decide::{BuryReason, OnExhausted, Verdict, decide};
-pub use delays::{DelaysProblem, check_delays};
+pub use delays::{DelaysProblem, MAX_DELAYS, check_delays};
+pub use exponential::Exponential;
 pub use outcome::Outcome;
 pub use path::{DeadLetterAddress, RetryPath, Step, path};
 pub use problem::{OtherDeath, PathProblem};

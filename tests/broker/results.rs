@@ -1,4 +1,10 @@
 //! What handlers give back: published, confirmed and routed, before the ack.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests read what handlers left behind"
+)]
 
 use std::ffi::OsString;
 

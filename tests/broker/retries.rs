@@ -1,5 +1,10 @@
 //! Retries count right, whoever counts them: the same attempts under every
 //! strategy, delays that handlers ask for, and messages that end their workers.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests measure delays and leave files for handlers"
+)]
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
