@@ -23,9 +23,10 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Job;
-use crate::handler::environment::{OPTIONAL, variables};
+use crate::handler::environment::variables;
 use crate::handler::exit_status::{end_of, outcome};
+use crate::handler::metadata::OPTIONAL;
+use crate::handler::{Job, told};
 use crate::retry::{Attempt, Outcome, Trace};
 
 /// Between SIGTERM and SIGKILL for a child that must end.
@@ -102,6 +103,7 @@ impl Exec {
 
     fn start(&self, job: &Job) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
+        // A worker within a handler must not see the outer message's.
         for name in OPTIONAL {
             command.env_remove(name);
         }
@@ -184,13 +186,6 @@ enum Ended {
     ByItself(io::Result<std::process::ExitStatus>),
     TimedOut,
     Interrupted,
-}
-
-async fn told(kill: &mut watch::Receiver<bool>) {
-    if kill.wait_for(|kill| *kill).await.is_err() {
-        // Nobody is left to tell us: never.
-        std::future::pending::<()>().await;
-    }
 }
 
 /// SIGTERM to the child and its own children, then SIGKILL.
