@@ -35,7 +35,7 @@ use request::headers;
 const GLANCE: usize = 4096;
 
 /// And for how long: an answer may have no end.
-const GLANCE_LIMIT: Duration = Duration::from_millis(500);
+const GLANCE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The largest result, in bytes: RabbitMQ 4 refuses larger messages unless told
 /// otherwise (`max_message_size`).

@@ -1,6 +1,7 @@
 //! Working a queue with a URL: what the server gets, and what its answers do.
 
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -181,32 +182,40 @@ fn where_nobody_answers_attempts_are_used_up_and_the_reason_is_kept() {
     let plain = HttpServer::saying(&answer(200, "", ""));
     let rude = HttpServer::new(|_, client| client.hang_up());
     let mute = HttpServer::new(|_, client| client.withhold());
-    let tls = format!("https://{}/", plain.address);
-    for (url, why) in [
+    // The kernel takes connections that are never accepted, and TLS waits.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tls = format!("https://{}", plain.address);
+    let silent_tls = format!("https://{}", silent.local_addr().unwrap());
+    let no_host = "http://no.such.host.invalid";
+    for (url, limit, why) in [
         (
-            "http://127.0.0.1:1/",
-            "cannot connect to http://127.0.0.1:1 (",
+            "http://127.0.0.1:1",
+            [].as_slice(),
+            "cannot connect to http://127.0.0.1:1 (".to_owned(),
         ),
+        (no_host, &[], format!("cannot connect to {no_host} ")),
+        (&tls, &[], format!("cannot connect to {tls} (")),
         (
-            "http://no.such.host.invalid/",
-            "cannot connect to http://no.such.host.invalid (",
+            &silent_tls,
+            &["--connect-timeout", "300ms"],
+            format!("cannot connect to {silent_tls} within 300ms"),
         ),
+        (&rude.url(), &[], "broke off without an answer".to_owned()),
         (
-            &tls,
-            &format!("cannot connect to https://{} (", plain.address),
+            &mute.url(),
+            &["--handler-timeout", "300ms"],
+            "within 300ms".to_owned(),
         ),
-        (&rude.url(), "broke off without an answer"),
-        (&mute.url(), "within 300ms"),
     ] {
         let vhost = Vhost::new();
         vhost.apply(&of_type(IMMEDIATE, "classic"));
         vhost.publish("work", "body");
-        let flags = ["--max-attempts", "2", "--handler-timeout", "300ms"];
+        let flags = [&["--max-attempts", "2"], limit].concat();
         let summary = drain(&vhost, &flags, url);
         assert_eq!(summary["dead_lettered"]["exhausted"], 1, "{url}");
         let letter = dead_letter(&vhost);
         let error = letter["error"].as_str().unwrap();
-        assert!(error.contains(why), "{url}: {error}");
+        assert!(error.contains(&why), "{url}: {error}");
         assert_eq!(letter["attempts"], 2);
     }
     assert_eq!((rude.requests().len(), mute.requests().len()), (2, 2));
@@ -291,7 +300,9 @@ fn one_connection_serves_many_messages() {
         _ => {
             // In pieces, as frameworks stream it.
             client.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
-            client.send("5\r\nhello\r\n");
+            for piece in ["5\r\nhello\r\n"; 20] {
+                client.send(piece);
+            }
             client.send("0\r\n\r\n");
         }
     });

@@ -14,14 +14,9 @@ use crate::support::http_server::{HttpServer, answer};
 use crate::support::wait_until;
 
 #[expect(clippy::unwrap_used, reason = "outside #[test] functions")]
-fn run(
-    server: &HttpServer,
-    wants_result: bool,
-    limit: Duration,
-    kill: &watch::Sender<bool>,
-) -> Attempt {
+fn run(url: &str, wants_result: bool, limit: Duration, kill: &watch::Sender<bool>) -> Attempt {
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let endpoint = HandlerEndpoint::parse(&server.url()).unwrap();
+    let endpoint = HandlerEndpoint::parse(url).unwrap();
     let handler = Handler::Http(Http::new(endpoint, Duration::from_secs(5), limit).unwrap());
     let job = Job {
         queue: QueueName::new("q").unwrap(),
@@ -47,7 +42,7 @@ fn run(
 
 fn attempt(server: &HttpServer, wants_result: bool) -> Attempt {
     run(
-        server,
+        &server.url(),
         wants_result,
         Duration::from_mins(1),
         &watch::Sender::new(false),
@@ -114,7 +109,7 @@ fn a_result_that_does_not_come_whole_is_a_failed_attempt() {
         (&torn, "HTTP 200, but its body broke off"),
         (&slow, "HTTP 200, but its body did not end within 2s"),
     ] {
-        let attempt = run(server, true, limit, &watch::Sender::new(false));
+        let attempt = run(&server.url(), true, limit, &watch::Sender::new(false));
         match &attempt.outcome {
             Outcome::Failed { why, wait: None } => assert!(why.starts_with(expected), "{why}"),
             other => panic!("{expected}: {other:?}"),
@@ -131,8 +126,15 @@ fn a_result_that_does_not_come_whole_is_a_failed_attempt() {
 fn the_end_is_told_in_a_word() {
     let mute = HttpServer::new(|_, client| client.withhold());
     let limit = Duration::from_millis(200);
-    let late = run(&mute, false, limit, &watch::Sender::new(false));
+    let late = run(&mute.url(), false, limit, &watch::Sender::new(false));
     assert_eq!(end(&late), "timeout");
+    let refused = run(
+        "http://127.0.0.1:1/",
+        false,
+        limit,
+        &watch::Sender::new(false),
+    );
+    assert_eq!(end(&refused), "connect");
     let rude = HttpServer::new(|_, client| client.hang_up());
     assert_eq!(end(&attempt(&rude, false)), "broken off");
     let bad = HttpServer::saying(&answer(400, "", ""));
@@ -149,7 +151,7 @@ fn told_to_end_it_drops_the_request() {
     for server in [mute, slow] {
         let kill = watch::Sender::new(false);
         std::thread::scope(|scope| {
-            let running = scope.spawn(|| run(&server, true, Duration::from_mins(1), &kill));
+            let running = scope.spawn(|| run(&server.url(), true, Duration::from_mins(1), &kill));
             wait_until("the request", || !server.requests().is_empty());
             kill.send_replace(true);
             let ended = running.join().expect("joined");
