@@ -23,11 +23,12 @@ impl HandlerEndpoint {
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |what: &str| {
             let shown = redacted(text);
-            // What follows the path is often a token.
-            let shown = shown.split(['?', '#']).next().unwrap_or_default();
+            // Path and query are often tokens.
+            let (scheme, rest) = shown.split_at(shown.find("://").map_or(0, |at| at + 3));
+            let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
             Error::new(
                 ErrorKind::Configuration,
-                format!("the handler's URL {shown} {what}"),
+                format!("the handler's URL {scheme}{host} {what}"),
             )
             .hint("write it as http://HOST:8080/PATH or https://HOST/PATH; no message was taken")
         };
@@ -111,7 +112,8 @@ mod tests {
             ("ftp://u:sesame@h/", "begins neither"),
             ("http://u:sesame@h:99999/?token=sesame", "cannot be read"),
             ("http://u:ses?ame@h/", "cannot be read"),
-            ("http://h:x/?token=sesame", "cannot be read"),
+            ("http://u:ses/ame@h/", "http://u:***@h cannot be read"),
+            ("http://h:x/sesame?token=sesame", "cannot be read"),
             ("http://", "cannot be read"),
             ("http://u%3Av:sesame@h/", "':'"),
             ("", "cannot be read"),
