@@ -13,9 +13,10 @@ use super::{signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::broker::BrokerFacts;
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
+use crate::endpoint::HandlerEndpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::handler::{Exec, Handler};
+use crate::handler::{Exec, Handler, Http};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{
@@ -76,16 +77,7 @@ struct Prepared {
 /// Everything that must be right before the first message is taken.
 async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
-    let handler = if args.print {
-        None
-    } else {
-        let search_path = std::env::var_os("PATH");
-        Some(Handler::Exec(Exec::find(
-            &args.exec,
-            search_path,
-            args.handler_timeout,
-        )?))
-    };
+    let handler = handler(&args)?;
     warn_of_swallowed_flags(&args.exec);
     let file = if args.topology.is_empty() {
         None
@@ -159,6 +151,24 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         wanted,
         limits,
     })
+}
+
+/// What works the messages; nothing, when they are only printed.
+fn handler(args: &ConsumeArgs) -> Result<Option<Handler>> {
+    if args.print {
+        return Ok(None);
+    }
+    let limit = args.handler_timeout;
+    Ok(Some(match &args.http {
+        Some(url) => {
+            let endpoint = HandlerEndpoint::parse(url)?;
+            Handler::Http(Http::new(endpoint, args.connect_timeout, limit)?)
+        }
+        None => {
+            let search_path = std::env::var_os("PATH");
+            Handler::Exec(Exec::find(&args.exec, search_path, limit)?)
+        }
+    }))
 }
 
 /// A stream hands out only what is new, unless an offset is asked for: a worker

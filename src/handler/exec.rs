@@ -25,11 +25,12 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Job;
-use crate::handler::environment::{OPTIONAL, headers, variables};
+use crate::handler::environment::variables;
 use crate::handler::exit_status::{end_of, outcome};
 use crate::handler::folder::{self, Folder};
+use crate::handler::metadata::{OPTIONAL, headers_json};
 use crate::handler::retry_after;
+use crate::handler::{Job, told};
 use crate::printable::one_line;
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
 
@@ -127,6 +128,7 @@ impl Exec {
 
     fn start(&self, job: &Job, files: &Files) -> io::Result<Started> {
         let mut command = Command::new(&self.program);
+        // A worker within a handler must not see the outer message's.
         for name in OPTIONAL {
             command.env_remove(name);
         }
@@ -134,7 +136,7 @@ impl Exec {
         let omitted = |(name, _): &(&str, String)| *name == "MQ_HEADERS_OMITTED";
         let has_headers_file = variables.iter().any(omitted);
         if has_headers_file {
-            folder::write(&files.headers, &headers(job))?;
+            folder::write(&files.headers, &headers_json(job))?;
             command.env("MQ_HEADERS_FILE", &files.headers);
         }
         let (words, write_end) = io::pipe()?;
@@ -289,13 +291,6 @@ enum Ended {
     ByItself(io::Result<std::process::ExitStatus>),
     TimedOut,
     Interrupted,
-}
-
-async fn told(kill: &mut watch::Receiver<bool>) {
-    if kill.wait_for(|kill| *kill).await.is_err() {
-        // Nobody is left to tell us: never.
-        std::future::pending::<()>().await;
-    }
 }
 
 /// SIGTERM to the child and its own children, then SIGKILL.

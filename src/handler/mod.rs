@@ -1,9 +1,11 @@
-//! Handlers: what is done with each message. A program of the user's, or the printer.
+//! Handlers: what is done with each message. A program of the user's, a URL, or the printer.
 
 mod environment;
 mod exec;
 mod exit_status;
 mod folder;
+mod http;
+mod metadata;
 mod retry_after;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use crate::retry::Attempt;
 use crate::topology::QueueName;
 
 pub use exec::Exec;
+pub use http::Http;
 
 /// One attempt at one message.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub struct Job {
 pub enum Handler {
     /// A program for each message.
     Exec(Exec),
+    /// A request for each message.
+    Http(Http),
 }
 
 impl Handler {
@@ -47,6 +52,15 @@ impl Handler {
     pub async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Attempt {
         match self {
             Self::Exec(exec) => exec.run(job, kill).await,
+            Self::Http(http) => http.run(job, kill).await,
         }
+    }
+}
+
+/// Returns once the attempt must end.
+async fn told(kill: &mut watch::Receiver<bool>) {
+    if kill.wait_for(|kill| *kill).await.is_err() {
+        // Nobody is left to tell us: never.
+        std::future::pending::<()>().await;
     }
 }

@@ -14,6 +14,7 @@ mod definitions;
 mod destroy;
 mod export;
 mod graph;
+mod http;
 mod in_use;
 mod inspect;
 mod journey;
