@@ -539,7 +539,8 @@ fn no_permission_to_read_is_77() {
 fn a_vhost_deleted_under_the_worker_is_no_clean_end() {
     let vhost = Vhost::new();
     vhost.apply(&of_type(IMMEDIATE, "classic"));
-    let worker = consume(&vhost, &["--reconnect-for", "2s"], &Script::new("exit 0")).spawn();
+    let handler = Script::new("exit 0");
+    let worker = consume(&vhost, &["--reconnect-for", "2s"], &handler).spawn();
     wait_until("the worker to be there", || consumers(&vhost) == 1);
     vhost.api(Method::DELETE, &["vhosts", &vhost.name], &json!({}));
     let ran = worker.wait();
