@@ -1,6 +1,6 @@
 //! Consuming with manual settlement and a prefetch limit.
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions,
     BasicRejectOptions,
@@ -9,6 +9,7 @@ use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
 
 use crate::amqp::Connection;
+use crate::amqp::acks::{Acks, DueAck};
 use crate::amqp::convert::{from_properties, short};
 use crate::amqp::failure::explain;
 use crate::error::{Error, Result};
@@ -32,6 +33,7 @@ pub struct Subscription<'c> {
     channel: Channel,
     consumer: Consumer,
     queue: QueueName,
+    acks: Acks,
 }
 
 impl<'c> Subscription<'c> {
@@ -51,6 +53,7 @@ impl<'c> Subscription<'c> {
             channel,
             consumer,
             queue: queue.clone(),
+            acks: Acks::default(),
         })
     }
 
@@ -68,9 +71,24 @@ impl<'c> Subscription<'c> {
 
     /// The next thing that happens. Safe to drop while waiting.
     pub async fn next(&mut self) -> Incoming {
-        match self.consumer.next().await {
+        let next = self.consumer.next().await;
+        self.incoming(next)
+    }
+
+    /// The next thing, if it has happened already.
+    pub fn next_now(&mut self) -> Option<Incoming> {
+        let next = self.consumer.next().now_or_never()?;
+        Some(self.incoming(next))
+    }
+
+    fn incoming(
+        &mut self,
+        next: Option<std::result::Result<lapin::message::Delivery, lapin::Error>>,
+    ) -> Incoming {
+        match next {
             Some(Ok(delivery)) => {
                 let tag = delivery.delivery_tag;
+                self.acks.delivered(tag);
                 Incoming::Delivery(tag, Box::new(from_delivery(delivery)))
             }
             Some(Err(error)) => {
@@ -80,15 +98,23 @@ impl<'c> Subscription<'c> {
         }
     }
 
-    /// Settles as done.
+    /// Settles as done, with the next [`Self::send_acks`].
+    pub fn ack(&mut self, tag: u64) {
+        self.acks.done(tag);
+    }
+
+    /// Sends the acks that are due.
     ///
     /// # Errors
-    /// When the channel is gone; the message comes back by itself.
-    pub async fn ack(&self, tag: u64) -> Result<()> {
-        let options = BasicAckOptions { multiple: false };
-        self.connection
-            .within("acknowledge", self.channel.basic_ack(tag, options))
-            .await
+    /// When the channel is gone; the messages come back by themselves.
+    pub async fn send_acks(&mut self) -> Result<()> {
+        for DueAck { tag, multiple } in self.acks.due() {
+            let options = BasicAckOptions { multiple };
+            self.connection
+                .within("acknowledge", self.channel.basic_ack(tag, options))
+                .await?;
+        }
+        Ok(())
     }
 
     /// Dead-letters. Always `basic.nack`: on 4.3 `basic.reject` raises a
@@ -97,7 +123,7 @@ impl<'c> Subscription<'c> {
     ///
     /// # Errors
     /// When the channel is gone; the message comes back by itself.
-    pub async fn dead_letter(&self, tag: u64) -> Result<()> {
+    pub async fn dead_letter(&mut self, tag: u64) -> Result<()> {
         self.nack(tag, false).await
     }
 
@@ -105,7 +131,7 @@ impl<'c> Subscription<'c> {
     ///
     /// # Errors
     /// When the channel is gone; the message comes back by itself.
-    pub async fn release(&self, tag: u64) -> Result<()> {
+    pub async fn release(&mut self, tag: u64) -> Result<()> {
         self.nack(tag, true).await
     }
 
@@ -114,14 +140,16 @@ impl<'c> Subscription<'c> {
     ///
     /// # Errors
     /// When the channel is gone; the message comes back by itself.
-    pub async fn requeue(&self, tag: u64) -> Result<()> {
+    pub async fn requeue(&mut self, tag: u64) -> Result<()> {
+        self.acks.settled(tag);
         let options = BasicRejectOptions { requeue: true };
         self.connection
             .within("reject", self.channel.basic_reject(tag, options))
             .await
     }
 
-    async fn nack(&self, tag: u64, requeue: bool) -> Result<()> {
+    async fn nack(&mut self, tag: u64, requeue: bool) -> Result<()> {
+        self.acks.settled(tag);
         let options = BasicNackOptions {
             multiple: false,
             requeue,

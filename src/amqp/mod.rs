@@ -8,6 +8,7 @@
 //! before lapin sees them (it panics over 255 bytes); and there is no automatic
 //! recovery, because it replays stale declarations.
 
+mod acks;
 mod connect;
 mod consume;
 mod convert;

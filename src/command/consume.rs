@@ -23,7 +23,7 @@ use crate::retry::{
     DEFAULT_MAX_ATTEMPTS, Jitter, OnExhausted, RetryPath, RetryPolicy, Strategy, check_delays,
 };
 use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey, Topology};
-use crate::worker::{DeadLetterBy, Handling, Limits, Machine, StopReason, Wanted};
+use crate::worker::{DeadLetterBy, Handling, Limits, Machine, Printer, StopReason, Wanted};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
@@ -41,10 +41,13 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     } = prepared;
     let mut machine = Machine::new(limits);
     let format = session.format;
-    let mut print = |delivery: &Delivery| print_delivery(delivery, format);
+    let form = |delivery: &Delivery, page: &mut Vec<u8>| print_delivery(delivery, format, page);
     let mut handling = match &handler {
         Some(handler) => Handling::Run(handler),
-        None => Handling::Print(&mut print),
+        None => Handling::Print(Printer {
+            form: &form,
+            write: &output::page,
+        }),
     };
     let worked = work(
         &wanted,
@@ -359,11 +362,11 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
     Ok(policy)
 }
 
-fn print_delivery(delivery: &Delivery, format: Format) -> std::io::Result<()> {
+fn print_delivery(delivery: &Delivery, format: Format, page: &mut Vec<u8>) {
     match format {
-        Format::Table => output::bytes(&delivery.body),
+        Format::Table => output::add_line(page, &delivery.body),
         Format::Json | Format::JsonLines => {
-            output::bytes(output::json_line(&delivery_json(delivery)).as_bytes())
+            output::add_line(page, output::json_line(&delivery_json(delivery)).as_bytes());
         }
     }
 }

@@ -54,7 +54,9 @@ pub enum Format {
 /// [`ErrorKind::ReaderGone`] when nobody reads any more, [`ErrorKind::InputOutput`]
 /// when it cannot be written.
 pub fn data(text: &str) -> Result<()> {
-    bytes(text.as_bytes()).map_err(|error| written(&error))
+    let mut line = Vec::with_capacity(text.len() + 1);
+    add_line(&mut line, text.as_bytes());
+    page(&line).map_err(|error| written(&error))
 }
 
 /// JSON on one line, with what could drive or deceive a terminal escaped: JSON
@@ -70,16 +72,21 @@ pub fn json_pretty(json: &serde_json::Value) -> String {
     text::escape_in_json(&format!("{json:#}"))
 }
 
-/// Writes bytes and a line end to standard output, and makes sure that they left.
+/// Adds bytes and a line end, if they have none, to a page.
+pub fn add_line(page: &mut Vec<u8>, bytes: &[u8]) {
+    page.extend_from_slice(bytes);
+    if !bytes.ends_with(b"\n") {
+        page.push(b'\n');
+    }
+}
+
+/// Writes a page to standard output, and makes sure that it left.
 ///
 /// # Errors
 /// The plain I/O error.
-pub fn bytes(bytes: &[u8]) -> io::Result<()> {
+pub fn page(page: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    if !bytes.ends_with(b"\n") {
-        out.write_all(b"\n")?;
-    }
+    out.write_all(page)?;
     out.flush()
 }
 

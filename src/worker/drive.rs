@@ -9,7 +9,6 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,69 +18,23 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Handler;
 use crate::message::{Delivery, ResultTo};
-use crate::retry::{Attempt, HandlerResult, Jitter, Outcome, RetryPath, Trace};
-use crate::topology::QueueName;
+use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
 use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
 use crate::worker::taken::{Taken, taken};
+use crate::worker::wanted::{Ending, Handling, Wanted};
 
 /// How often idleness and emptiness are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-/// What the user asked for, apart from what bounds the machine.
-pub struct Wanted {
-    /// The work queue.
-    pub queue: QueueName,
-    /// Most messages in work at once.
-    pub prefetch: u16,
-    /// Attempts for each message.
-    pub max_attempts: u32,
-    /// Where nacks lead; `None` when messages are only printed.
-    pub path: Option<RetryPath>,
-    /// Stop when queue and retries are drained.
-    pub until_empty: bool,
-    /// Stop after this long without a message.
-    pub idle_timeout: Option<Duration>,
-    /// How long running handlers may take once the worker stops.
-    pub grace: Duration,
-    /// Where what handlers give back is published, if anywhere.
-    pub results: Option<ResultTo>,
-    /// Whether what a failed handler gives back is the body of the next attempt.
-    pub retry_with_result: bool,
-    /// How far delays are scattered.
-    pub jitter: Jitter,
-    /// Host and process, for the headers of dead letters.
-    pub worker: String,
-}
 
 /// A delivery in work and what its last attempt left behind.
 pub(super) struct InWork {
     pub(super) delivery: Arc<Delivery>,
     pub(super) result: Option<HandlerResult>,
     pub(super) trace: Trace,
-}
-
-/// How one session ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// The machine is done; ask it why.
-    Done,
-    /// The connection broke; reconnect.
-    Lost(Error),
-    /// A second signal: handlers were killed, their messages go back by themselves.
-    SecondSignal(u8),
-}
-
-/// What handles messages.
-pub enum Handling<'h> {
-    /// A handler's attempt at each.
-    Run(&'h Handler),
-    /// Our own standard output.
-    Print(&'h mut dyn FnMut(&Delivery) -> io::Result<()>),
 }
 
 /// One subscription being worked.
@@ -99,6 +52,10 @@ pub struct Session<'s> {
     pub(super) held: JoinSet<u64>,
     pub(super) parker: Parker,
     pub(super) answering: BTreeSet<u64>,
+    /// Printed and not yet written.
+    pub(super) page: Vec<u8>,
+    /// Whose page it is.
+    pub(super) printed: Vec<u64>,
     pub(super) kill: watch::Sender<bool>,
     pub(super) drain_check: DrainCheck,
     pub(super) retries_out: u64,
@@ -138,6 +95,8 @@ impl<'s> Session<'s> {
             held: JoinSet::new(),
             parker: Parker::start(connection.endpoint().clone(), limit),
             answering: BTreeSet::new(),
+            page: Vec::new(),
+            printed: Vec::new(),
             kill: watch::Sender::new(false),
             drain_check: DrainCheck::new(longest_wait),
             retries_out: 0,
@@ -165,16 +124,7 @@ impl<'s> Session<'s> {
                 incoming = self.subscription.next(), if self.subscribed => {
                     self.incoming(incoming, handling).await
                 }
-                Some(ended) = self.running.join_next() => match ended {
-                    Ok((tag, attempt)) => {
-                        let event = self.finished(tag, attempt);
-                        self.apply(event, handling).await
-                    }
-                    Err(error) => Err(Error::new(
-                        ErrorKind::Internal,
-                        format!("a handler task broke: {error}"),
-                    )),
-                },
+                Some(ended) = self.running.join_next() => self.ended(ended, handling).await,
                 Some(Ok(tag)) = self.held.join_next() => {
                     self.apply(Event::Waited { tag }, handling).await
                 }
@@ -194,31 +144,40 @@ impl<'s> Session<'s> {
                 }
                 _ = looks.tick() => self.look(handling).await,
             };
+            let step = match step {
+                Ok(()) => self.take_what_is_ready(handling).await,
+                Err(error) => Err(error),
+            };
+            let step = match step {
+                Ok(()) => self.say_what_is_done(handling).await,
+                Err(error) => Err(error),
+            };
             if let Err(error) = step {
                 return self.lost(error, signals).await;
             }
         }
     }
 
-    /// Ends what still runs. Copies that were not confirmed in time may arrive
-    /// all the same: their messages go back, so there may be duplicates, no loss.
-    async fn grace_is_over(&mut self, handling: &mut Handling<'_>) -> Result<()> {
-        tracing::warn!("the grace period is over: ending the handlers that still run");
-        self.kill.send_replace(true);
-        for tag in self.machine.being_published() {
-            let error = Error::new(
-                ErrorKind::TimedOut,
-                "a copy was not confirmed before the grace period was over",
+    pub(super) async fn ended(
+        &mut self,
+        ended: std::result::Result<(u64, Attempt), tokio::task::JoinError>,
+        handling: &mut Handling<'_>,
+    ) -> Result<()> {
+        let (tag, attempt) = ended.map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("a handler task broke: {error}"),
             )
-            .hint("it may be there twice; give it longer with --drain-timeout");
-            let result = Err(error);
-            self.apply(Event::Published { tag, result }, handling)
-                .await?;
-        }
-        Ok(())
+        })?;
+        let event = self.finished(tag, attempt);
+        self.apply(event, handling).await
     }
 
-    async fn incoming(&mut self, incoming: Incoming, handling: &mut Handling<'_>) -> Result<()> {
+    pub(super) async fn incoming(
+        &mut self,
+        incoming: Incoming,
+        handling: &mut Handling<'_>,
+    ) -> Result<()> {
         match incoming {
             Incoming::Delivery(tag, delivery) => {
                 self.last_activity = Instant::now();
@@ -391,44 +350,9 @@ impl<'s> Session<'s> {
         }
         Ok(ready)
     }
-
-    /// After the connection broke: let handlers end, for their work is real even
-    /// though it cannot be settled any more.
-    async fn lost(mut self, error: Error, signals: &mut mpsc::UnboundedReceiver<u8>) -> Ending {
-        self.machine.handle(Event::ConnectionLost);
-        let mut deadline = self.deadline;
-        loop {
-            tokio::select! {
-                ended = self.running.join_next() => match ended {
-                    None => return Ending::Lost(error),
-                    Some(Ok((_, Attempt { outcome: Outcome::Done, .. }))) => tracing::warn!(
-                        "a message was handled but could not be acknowledged; the broker will hand it out again"
-                    ),
-                    Some(_) => {}
-                },
-                Some(signal) = signals.recv() => {
-                    if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
-                        self.kill_handlers().await;
-                        return Ending::SecondSignal(signal);
-                    }
-                    self.machine.handle(Event::Stop(StopReason::Signal));
-                    deadline = later(self.wanted.grace);
-                }
-                () = at(deadline) => {
-                    deadline = None;
-                    self.kill.send_replace(true);
-                }
-            }
-        }
-    }
-
-    async fn kill_handlers(&mut self) {
-        self.kill.send_replace(true);
-        while self.running.join_next().await.is_some() {}
-    }
 }
 
-async fn at(deadline: Option<Instant>) {
+pub(super) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

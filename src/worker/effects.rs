@@ -5,7 +5,6 @@
 )]
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,9 +15,10 @@ use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
 use crate::retry::{Outcome, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
-use crate::worker::drive::{Handling, Session, later};
+use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
 use crate::worker::parker::Purpose;
+use crate::worker::wanted::Handling;
 
 impl Session<'_> {
     /// Hands an event to the machine and does what it says, until it says nothing more.
@@ -49,7 +49,7 @@ impl Session<'_> {
             }
             Effect::Ack { tag } => {
                 self.forget(tag);
-                self.subscription.ack(tag).await?;
+                self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
                 self.forget(tag);
@@ -161,20 +161,11 @@ impl Session<'_> {
                 });
                 None
             }
-            Handling::Print(print) => Some(match print(&delivery) {
-                Ok(()) => Event::Finished {
-                    tag,
-                    outcome: Outcome::Done,
-                    result: false,
-                },
-                Err(error) => {
-                    let reason = match error.kind() {
-                        io::ErrorKind::BrokenPipe => StopReason::ReaderGone,
-                        _ => StopReason::Output(error.to_string()),
-                    };
-                    Event::Unprinted { tag, reason }
-                }
-            }),
+            Handling::Print(printer) => {
+                (printer.form)(&delivery, &mut self.page);
+                self.printed.push(tag);
+                None
+            }
         }
     }
 

@@ -5,39 +5,19 @@
 //! `prefetch` deliveries are in work and no more than `jobs` handlers run, and
 //! nothing new starts once draining.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
+use crate::worker::flights::{Flight, Flights, Stage};
 use crate::worker::{Counts, DeadLetterBy, Limits};
-
-#[derive(Clone, Debug)]
-struct Flight {
-    attempt: u32,
-    nack_is_unsafe: bool,
-    stage: Stage,
-}
-
-#[derive(Clone, Debug)]
-enum Stage {
-    /// For a handler to be free.
-    Waiting,
-    Running,
-    /// Held back until its next attempt.
-    Held,
-    Parking(BuryReason),
-    Copying,
-    /// Its result is being published.
-    Answering,
-}
 
 /// The state of the worker.
 #[derive(Clone, Debug)]
 pub struct Machine {
     limits: Limits,
-    flights: BTreeMap<u64, Flight>,
+    flights: Flights,
     taken: u64,
     counts: Counts,
     stop: Option<StopReason>,
@@ -49,7 +29,7 @@ impl Machine {
     pub const fn new(limits: Limits) -> Self {
         Self {
             limits,
-            flights: BTreeMap::new(),
+            flights: Flights::new(),
             taken: 0,
             counts: Counts {
                 received: 0,
@@ -73,7 +53,7 @@ impl Machine {
     /// Which attempt a delivery in work is on.
     #[must_use]
     pub fn attempt(&self, tag: u64) -> Option<u32> {
-        self.flights.get(&tag).map(|flight| flight.attempt)
+        self.flights.get(tag).map(|flight| flight.attempt)
     }
 
     /// Deliveries in work.
@@ -85,14 +65,10 @@ impl Machine {
     /// Deliveries whose copies are on their way.
     #[must_use]
     pub fn being_published(&self) -> Vec<u64> {
-        self.flights
-            .iter()
-            .filter(|(_, flight)| match flight.stage {
-                Stage::Waiting | Stage::Running | Stage::Held => false,
-                Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
-            })
-            .map(|(tag, _)| *tag)
-            .collect()
+        self.flights.tags(|stage| match stage {
+            Stage::Waiting | Stage::Running | Stage::Held => false,
+            Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
+        })
     }
 
     /// Why it stops, once it does.
@@ -104,7 +80,7 @@ impl Machine {
     /// Whether it stops and nothing is in work any more.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.stop.is_some() && self.flights.is_empty()
+        self.stop.is_some() && self.flights.len() == 0
     }
 
     /// What an event means.
@@ -122,15 +98,14 @@ impl Machine {
                 result,
             } => self.finished(tag, outcome, result),
             Event::Waited { tag } => {
-                if let Some(flight) = self.flights.get_mut(&tag)
-                    && matches!(flight.stage, Stage::Held)
+                if matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Held))
                 {
-                    flight.stage = Stage::Waiting;
+                    self.flights.set(tag, Stage::Waiting);
                 }
                 Vec::new()
             }
             Event::Published { tag, result } => self.published(tag, result),
-            Event::NobodyToAnswer { tag, why } => match self.flights.get(&tag) {
+            Event::NobodyToAnswer { tag, why } => match self.flights.get(tag) {
                 Some(Flight {
                     stage: Stage::Answering,
                     ..
@@ -165,14 +140,7 @@ impl Machine {
             self.counts.released += 1;
             return vec![Effect::Release { tag }];
         }
-        self.flights.insert(
-            tag,
-            Flight {
-                attempt,
-                nack_is_unsafe,
-                stage: Stage::Waiting,
-            },
-        );
+        self.flights.insert(tag, attempt, nack_is_unsafe);
         self.taken += 1;
         // Cancelled before any settle frees a place, or more would be handed out.
         let mut effects = match self.limits.max_messages {
@@ -196,27 +164,21 @@ impl Machine {
         if self.must_hurry() {
             return;
         }
-        let running = |flight: &&mut Flight| matches!(flight.stage, Stage::Running);
-        let busy = self.flights.values_mut().filter(running).count();
-        let free = usize::from(self.limits.jobs).saturating_sub(busy);
-        if free == 0 {
-            return;
-        }
-        let waiting = self
-            .flights
-            .iter_mut()
-            .filter(|(_, flight)| matches!(flight.stage, Stage::Waiting));
-        for (tag, flight) in waiting.take(free) {
-            flight.stage = Stage::Running;
-            effects.push(Effect::Run {
-                tag: *tag,
-                attempt: flight.attempt,
-            });
+        while self.flights.running() < usize::from(self.limits.jobs)
+            && let Some(tag) = self.flights.next_waiting()
+        {
+            self.flights.set(tag, Stage::Running);
+            if let Some(flight) = self.flights.get(tag) {
+                effects.push(Effect::Run {
+                    tag,
+                    attempt: flight.attempt,
+                });
+            }
         }
     }
 
     fn finished(&mut self, tag: u64, outcome: Outcome, result: bool) -> Vec<Effect> {
-        let Some(flight) = self.flights.get(&tag).cloned() else {
+        let Some(flight) = self.flights.get(tag).cloned() else {
             return Vec::new();
         };
         if !matches!(flight.stage, Stage::Running) {
@@ -230,7 +192,7 @@ impl Machine {
             self.limits.on_exhausted,
         ) {
             Verdict::Ack if result && self.limits.publish_results => {
-                self.publishing(tag, Stage::Answering);
+                self.flights.set(tag, Stage::Answering);
                 vec![Effect::PublishResult { tag }]
             }
             Verdict::Ack => {
@@ -272,27 +234,23 @@ impl Machine {
     }
 
     fn copy(&mut self, tag: u64, attempt: u32, wait: Option<Duration>) -> Vec<Effect> {
-        self.publishing(tag, Stage::Copying);
+        self.flights.set(tag, Stage::Copying);
         vec![Effect::RetryByCopy { tag, attempt, wait }]
     }
 
     /// The next attempt while it is held, perhaps after a pause.
     fn again(&mut self, tag: u64, wait: Option<Duration>) -> Vec<Effect> {
         self.counts.retried += 1;
-        let Some(flight) = self.flights.get_mut(&tag) else {
+        let Some(attempt) = self.flights.count_attempt(tag) else {
             return Vec::new();
         };
-        flight.attempt = flight.attempt.saturating_add(1);
         match wait {
             Some(wait) => {
-                flight.stage = Stage::Held;
+                self.flights.set(tag, Stage::Held);
                 let wait = wait.min(LONGEST_HOLD);
                 vec![Effect::Hold { tag, wait }]
             }
-            None => vec![Effect::Run {
-                tag,
-                attempt: flight.attempt,
-            }],
+            None => vec![Effect::Run { tag, attempt }],
         }
     }
 
@@ -300,7 +258,7 @@ impl Machine {
     /// cannot tell that the binding is gone (measured: the message vanishes),
     /// and it cannot carry the reason.
     fn bury(&mut self, tag: u64, reason: BuryReason) -> Vec<Effect> {
-        let Some(flight) = self.flights.get(&tag) else {
+        let Some(flight) = self.flights.get(tag) else {
             return Vec::new();
         };
         let by_nack = self.limits.dead_letter == DeadLetterBy::Nack
@@ -316,7 +274,7 @@ impl Machine {
             BuryReason::Returned { .. } => flight.attempt.saturating_sub(1),
             BuryReason::Poison { .. } | BuryReason::Exhausted { .. } => flight.attempt,
         };
-        self.publishing(tag, Stage::Parking(reason.clone()));
+        self.flights.set(tag, Stage::Parking(reason.clone()));
         vec![Effect::Park {
             tag,
             attempt,
@@ -325,7 +283,7 @@ impl Machine {
     }
 
     fn published(&mut self, tag: u64, result: Result<(), Error>) -> Vec<Effect> {
-        let Some(flight) = self.flights.get(&tag) else {
+        let Some(flight) = self.flights.get(tag) else {
             return Vec::new();
         };
         match (flight.stage.clone(), result) {
@@ -367,21 +325,12 @@ impl Machine {
         };
         self.stop = Some(reason);
         if self.must_hurry() {
-            let idle: Vec<u64> = self
+            let idle = self
                 .flights
-                .iter()
-                .filter(|(_, flight)| matches!(flight.stage, Stage::Waiting | Stage::Held))
-                .map(|(tag, _)| *tag)
-                .collect();
+                .tags(|stage| matches!(stage, Stage::Waiting | Stage::Held));
             effects.extend(idle.into_iter().flat_map(|tag| self.release(tag)));
         }
         effects
-    }
-
-    fn publishing(&mut self, tag: u64, stage: Stage) {
-        if let Some(flight) = self.flights.get_mut(&tag) {
-            flight.stage = stage;
-        }
     }
 
     fn count_buried(&mut self, reason: &BuryReason) {
@@ -393,12 +342,12 @@ impl Machine {
 
     fn release(&mut self, tag: u64) -> Vec<Effect> {
         self.counts.released += 1;
-        self.flights.remove(&tag);
+        self.flights.remove(tag);
         vec![Effect::Release { tag }]
     }
 
     fn settle(&mut self, tag: u64, effect: Effect) -> Vec<Effect> {
-        self.flights.remove(&tag);
+        self.flights.remove(tag);
         vec![effect]
     }
 }

@@ -3,19 +3,24 @@
 //! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
 //! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
 
+mod batch;
 mod counts;
 mod drained;
 mod drive;
 mod effects;
+mod ending;
 mod event;
+mod flights;
 mod limits;
 mod machine;
 mod parker;
 mod taken;
+mod wanted;
 
 pub use counts::Counts;
 pub use drained::{DrainCheck, Emptiness};
-pub use drive::{Ending, Handling, Session, Wanted};
+pub use drive::Session;
 pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
 pub use limits::{DeadLetterBy, Limits};
 pub use machine::Machine;
+pub use wanted::{Ending, Handling, Printer, Wanted};

@@ -1,0 +1,138 @@
+//! Acks that are due, in as few frames as they can be said.
+//!
+//! One ack of its own costs lapin 27 µs of CPU, one of a hundred in a multiple
+//! ack 0.1 µs (measured with lapin 4.12.3). A multiple ack covers every delivery
+//! up to its tag that is still out on the channel, so it is said only where all
+//! of these are done.
+
+use std::collections::BTreeSet;
+
+/// One ack to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DueAck {
+    /// Its delivery tag.
+    pub(super) tag: u64,
+    /// Whether it is for everything that is out up to this tag.
+    pub(super) multiple: bool,
+}
+
+/// What is out on one channel, and what of it is done.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    out: BTreeSet<u64>,
+    done: BTreeSet<u64>,
+}
+
+impl Acks {
+    /// A delivery came.
+    pub(super) fn delivered(&mut self, tag: u64) {
+        self.out.insert(tag);
+    }
+
+    /// A delivery is done, to be acked with the next that are due.
+    pub(super) fn done(&mut self, tag: u64) {
+        self.done.insert(tag);
+    }
+
+    /// A delivery was settled otherwise.
+    pub(super) fn settled(&mut self, tag: u64) {
+        self.out.remove(&tag);
+    }
+
+    /// Takes what is due.
+    pub(super) fn due(&mut self) -> Vec<DueAck> {
+        let mut due = Vec::new();
+        let mut run = 0_u32;
+        let mut last = None;
+        while let Some(first) = self.out.first().copied()
+            && self.done.remove(&first)
+        {
+            self.out.remove(&first);
+            run += 1;
+            last = Some(first);
+        }
+        if let Some(tag) = last {
+            due.push(DueAck {
+                tag,
+                multiple: run > 1,
+            });
+        }
+        for tag in std::mem::take(&mut self.done) {
+            self.out.remove(&tag);
+            due.push(DueAck {
+                tag,
+                multiple: false,
+            });
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_in_order_is_said_at_once() {
+        let mut acks = Acks::default();
+        for tag in 1..=6 {
+            acks.delivered(tag);
+        }
+        for tag in [2, 1, 3, 5] {
+            acks.done(tag);
+        }
+        let due = |tag, multiple| DueAck { tag, multiple };
+        assert_eq!(acks.due(), [due(3, true), due(5, false)]);
+        assert_eq!(acks.due(), []);
+        acks.settled(4);
+        acks.done(6);
+        assert_eq!(acks.due(), [due(6, false)]);
+    }
+
+    proptest! {
+        /// As the broker understands it: never more and never less than is done.
+        #[test]
+        fn exactly_what_is_done_is_acked(steps in proptest::collection::vec((0_u8..4, 0_usize..20), 0..200)) {
+            let mut acks = Acks::default();
+            let mut broker: BTreeSet<u64> = BTreeSet::new();
+            let mut in_work: BTreeSet<u64> = BTreeSet::new();
+            let mut done: BTreeSet<u64> = BTreeSet::new();
+            let mut next = 0;
+            for (what, which) in steps {
+                let chosen = in_work.iter().nth(which % in_work.len().max(1)).copied();
+                match (what, chosen) {
+                    (1, Some(tag)) => {
+                        in_work.remove(&tag);
+                        done.insert(tag);
+                        acks.done(tag);
+                    }
+                    (2, Some(tag)) => {
+                        in_work.remove(&tag);
+                        broker.remove(&tag);
+                        acks.settled(tag);
+                    }
+                    (3, _) => {
+                        for ack in acks.due() {
+                            prop_assert!(broker.contains(&ack.tag));
+                            if ack.multiple {
+                                broker.retain(|tag| *tag > ack.tag);
+                            } else {
+                                broker.remove(&ack.tag);
+                            }
+                        }
+                        done.clear();
+                        prop_assert_eq!(&broker, &in_work);
+                    }
+                    _ => {
+                        next += 1;
+                        acks.delivered(next);
+                        broker.insert(next);
+                        in_work.insert(next);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Several events at once: what has happened meanwhile is taken along, so that
+//! pages are written and acks are sent for many messages together.
+
+use std::io;
+
+use crate::amqp::Incoming;
+use crate::error::Result;
+use crate::retry::Outcome;
+use crate::worker::drive::Session;
+use crate::worker::event::{Event, StopReason};
+use crate::worker::wanted::Handling;
+
+/// Most events that are taken along before acks are sent.
+const MOST_AT_ONCE: usize = 256;
+
+/// A page that is written before more is added to it, in bytes.
+const FULL_PAGE: usize = 1024 * 1024;
+
+impl Session<'_> {
+    /// Takes along what has happened meanwhile: acks and writes are cheaper together.
+    pub(super) async fn take_what_is_ready(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        for _ in 0..MOST_AT_ONCE {
+            if self.page.len() > FULL_PAGE {
+                break;
+            }
+            if let Some(ended) = self.running.try_join_next() {
+                self.ended(ended, handling).await?;
+            } else if let Some(incoming) = self.incoming_now() {
+                self.incoming(incoming, handling).await?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn incoming_now(&mut self) -> Option<Incoming> {
+        if self.subscribed {
+            self.subscription.next_now()
+        } else {
+            None
+        }
+    }
+
+    /// Writes what is to be printed, and then acks what is done.
+    pub(super) async fn say_what_is_done(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        if let (Handling::Print(printer), false) = (&*handling, self.page.is_empty()) {
+            let written = (printer.write)(&self.page);
+            self.page.clear();
+            for tag in std::mem::take(&mut self.printed) {
+                let event = match &written {
+                    Ok(()) => Event::Finished {
+                        tag,
+                        outcome: Outcome::Done,
+                        result: false,
+                    },
+                    Err(error) => Event::Unprinted {
+                        tag,
+                        reason: match error.kind() {
+                            io::ErrorKind::BrokenPipe => StopReason::ReaderGone,
+                            _ => StopReason::Output(error.to_string()),
+                        },
+                    },
+                };
+                self.apply(event, handling).await?;
+            }
+        }
+        self.subscription.send_acks().await
+    }
+}
