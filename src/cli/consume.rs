@@ -14,7 +14,8 @@ use crate::cli::global::{duration, duration_or_zero};
 /// into MQ_* environment variables (MQ_QUEUE, MQ_EXCHANGE, MQ_ROUTING_KEY,
 /// MQ_ATTEMPT, MQ_MAX_ATTEMPTS, MQ_MESSAGE_ID, MQ_HEADERS as JSON, …). Its
 /// standard output and error both go to mq's standard error. Its exit code
-/// settles the message: see below.
+/// settles the message: see below. With --exec-stream one program works many
+/// messages and says what came of each.
 ///
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
@@ -23,8 +24,8 @@ use crate::cli::global::{duration, duration_or_zero};
 /// queue whose dead letters would vanish is not worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
-    group = ArgGroup::new("handling").required(true).args(["exec", "print"]),
-    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --print",
+    group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "print"]),
+    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --exec-stream <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --print",
     after_long_help = "Exit codes of the program:
   0    done: ack
   65   poison: dead-letter now, no retry
@@ -35,6 +36,7 @@ use crate::cli::global::{duration, duration_or_zero};
 Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
+  mq consume orders.queue --prefetch 4 --exec-stream python3 handle_orders.py
   mq consume orders.dlq --print --max-messages 1
 
 Exit codes:
@@ -58,6 +60,20 @@ pub struct ConsumeArgs {
         allow_hyphen_values = true
     )]
     pub exec: Vec<OsString>,
+
+    /// Run this program once and give it one message after another as lines of JSON; must be the last flag
+    ///
+    /// For each message it gets one line on standard input and answers with one line on standard
+    /// output, {"id":N,"outcome":"done"}; the outcome is done, retry, poison or stop, with a
+    /// "reason". Many times faster than --exec. --prefetch is how many of it run at most. When
+    /// its input ends, it has 3 s to end too. The README documents the protocol.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        num_args = 1..,
+        allow_hyphen_values = true
+    )]
+    pub exec_stream: Vec<OsString>,
 
     /// Print each message and ack it: the body and a line end, or JSON with --output
     #[arg(long)]

@@ -14,7 +14,7 @@ use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::handler::{Exec, Handler};
+use crate::handler::{Exec, ExecStream, Handler};
 use crate::message::Delivery;
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
@@ -52,6 +52,9 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         &mut signals,
     )
     .await;
+    if let Some(handler) = &handler {
+        handler.close().await;
+    }
     // A worker that never got a message has nothing to sum up but its error.
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;
@@ -73,17 +76,9 @@ struct Prepared {
 /// Everything that must be right before the first message is taken.
 async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
-    let handler = if args.print {
-        None
-    } else {
-        let search_path = std::env::var_os("PATH");
-        Some(Handler::Exec(Exec::find(
-            &args.exec,
-            search_path,
-            args.handler_timeout,
-        )?))
-    };
-    warn_of_swallowed_flags(&args.exec);
+    let handler = handler(&args)?;
+    warn_of_swallowed_flags("--exec", &args.exec);
+    warn_of_swallowed_flags("--exec-stream", &args.exec_stream);
     let file = if args.topology.is_empty() {
         None
     } else {
@@ -141,6 +136,21 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     })
 }
 
+/// What is to work the messages; none when they are printed.
+fn handler(args: &ConsumeArgs) -> Result<Option<Handler>> {
+    let search_path = std::env::var_os("PATH");
+    let limit = args.handler_timeout;
+    Ok(if args.print {
+        None
+    } else if args.exec_stream.is_empty() {
+        let exec = Exec::find(&args.exec, search_path, limit)?;
+        Some(Handler::Exec(exec))
+    } else {
+        let stream = ExecStream::find(&args.exec_stream, search_path, limit)?;
+        Some(Handler::Stream(stream))
+    })
+}
+
 /// A stream hands out only what is new, unless an offset is asked for: a worker
 /// would see nothing and call the queue empty.
 async fn refuse_stream(
@@ -182,7 +192,7 @@ fn must_be_worked(queue: &QueueName, strategy: Option<Strategy>) -> Result<()> {
 
 /// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
 /// make, and it runs for ever.
-fn warn_of_swallowed_flags(command: &[OsString]) {
+fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
     let own = [
         "--prefetch",
         "--max-attempts",
@@ -198,7 +208,7 @@ fn warn_of_swallowed_flags(command: &[OsString]) {
     for flag in own {
         if command.iter().skip(1).any(|argument| argument == flag) {
             output::talk(&format!(
-                "mq: {flag} stands after --exec and so belongs to the program; if it was meant for mq, put it before --exec"
+                "mq: {flag} stands after {option} and so belongs to the program; if it was meant for mq, put it before {option}"
             ));
         }
     }

@@ -11,7 +11,7 @@ const MAX_VALUE_BYTES: usize = 96 * 1024;
 /// Variables that depend on what the publisher set. They are taken away from
 /// what mq itself inherited: a worker within a handler must not see the outer
 /// message's.
-pub(super) const OPTIONAL: [&str; 14] = [
+pub(super) const OPTIONAL: [&str; 15] = [
     "MQ_MESSAGE_ID",
     "MQ_CORRELATION_ID",
     "MQ_REPLY_TO",
@@ -26,7 +26,22 @@ pub(super) const OPTIONAL: [&str; 14] = [
     "MQ_DELIVERY_MODE",
     "MQ_HEADERS",
     "MQ_HEADERS_OMITTED",
+    STREAM_PROTOCOL,
 ];
+
+/// Variables of one message that every program for one message gets. A program
+/// that works many of them has none of these.
+pub(super) const OF_A_MESSAGE: [&str; 6] = [
+    "MQ_EXCHANGE",
+    "MQ_ROUTING_KEY",
+    "MQ_REDELIVERED",
+    "MQ_ATTEMPT",
+    "MQ_MAX_ATTEMPTS",
+    "MQ_BODY_BYTES",
+];
+
+/// The version of the line protocol that a long-lived handler is to speak.
+pub(super) const STREAM_PROTOCOL: &str = "MQ_STREAM_PROTOCOL";
 
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {

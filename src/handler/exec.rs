@@ -11,38 +11,28 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Job;
+use crate::error::Result;
 use crate::handler::environment::{OPTIONAL, variables};
 use crate::handler::exit_status::{end_of, outcome};
+use crate::handler::process_group::ProcessGroup;
+use crate::handler::program::Program;
+use crate::handler::stderr::{Listener, last_line};
+use crate::handler::{Job, told};
 use crate::retry::{Attempt, Outcome, Trace};
-
-/// Between SIGTERM and SIGKILL for a child that must end.
-const KILL_GRACE: Duration = Duration::from_secs(3);
-
-/// How long its standard error is read after a child ended: a grandchild may
-/// hold the pipe open for ever.
-const STDERR_GRACE: Duration = Duration::from_millis(200);
-
-/// How much of standard error is kept for the reason of a failure, in bytes.
-const KEPT_STDERR: usize = 4096;
 
 /// A program to run for each message.
 #[derive(Clone, Debug)]
 pub struct Exec {
-    program: PathBuf,
-    arguments: Vec<OsString>,
+    program: Program,
     limit: Duration,
 }
 
@@ -51,42 +41,16 @@ impl Exec {
     /// message is taken. `limit` is the longest one attempt may take.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] when it is not there or cannot be executed.
+    /// [`crate::error::ErrorKind::Unavailable`] when it is not there or cannot be executed.
     pub fn find(
         command: &[OsString],
         search_path: Option<OsString>,
         limit: Duration,
     ) -> Result<Self> {
-        let Some((program, arguments)) = command.split_first() else {
-            return Err(
-                Error::new(ErrorKind::Usage, "--exec needs a program").hint("--exec PROGRAM ARG…")
-            );
-        };
-        let named = Path::new(program);
-        let candidates: Vec<PathBuf> = if named.components().count() > 1 {
-            vec![named.to_path_buf()]
-        } else {
-            let path = search_path.unwrap_or_default();
-            std::env::split_paths(&path)
-                .map(|folder| folder.join(named))
-                .collect()
-        };
-        let mut found = candidates.into_iter().filter(|path| path.is_file());
-        match found.find(|path| is_executable(path)) {
-            Some(program) => Ok(Self {
-                program,
-                arguments: arguments.to_vec(),
-                limit,
-            }),
-            None => Err(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "the handler '{}' cannot be started: no such program, or not executable",
-                    named.display()
-                ),
-            )
-            .hint("check its path and `chmod +x` it; no message was taken")),
-        }
+        Ok(Self {
+            program: Program::find("--exec", command, search_path)?,
+            limit,
+        })
     }
 
     /// Runs one attempt to its end. Once `kill` turns true the child is ended
@@ -95,18 +59,18 @@ impl Exec {
         match self.start(&job) {
             Ok(child) => self.attend(child, &job, kill).await,
             Err(error) => Attempt::bare(Outcome::CannotStart {
-                why: format!("cannot start {}: {error}", self.program.display()),
+                why: format!("cannot start {}: {error}", self.program.path.display()),
             }),
         }
     }
 
     fn start(&self, job: &Job) -> io::Result<Child> {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.program.path);
         for name in OPTIONAL {
             command.env_remove(name);
         }
         command
-            .args(&self.arguments)
+            .args(&self.program.arguments)
             .envs(variables(job))
             .stdin(Stdio::piped())
             .stdout(Stdio::from(io::stderr()))
@@ -122,10 +86,7 @@ impl Exec {
         job: &Job,
         mut kill: watch::Receiver<bool>,
     ) -> Attempt {
-        let group = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw);
+        let group = ProcessGroup::of(&child);
         let stdin = child.stdin.take();
         let body = Arc::clone(&job.delivery);
         let feeding = tokio::spawn(async move {
@@ -134,24 +95,17 @@ impl Exec {
                 let _ = stdin.write_all(&body.body).await;
             }
         });
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let mut listening = tokio::spawn(listen(child.stderr.take(), Arc::clone(&said)));
+        let mut listener = Listener::start(child.stderr.take());
         let ended = tokio::select! {
             status = child.wait() => Ended::ByItself(status),
             () = sleep(self.limit) => Ended::TimedOut,
             () = told(&mut kill) => Ended::Interrupted,
         };
         if !matches!(ended, Ended::ByItself(_)) {
-            end(&mut child, group).await;
+            group.end(&mut child).await;
         }
         feeding.abort();
-        if timeout(STDERR_GRACE, &mut listening).await.is_err() {
-            listening.abort();
-        }
-        let said = {
-            let kept = said.lock().unwrap_or_else(PoisonError::into_inner);
-            String::from_utf8_lossy(&kept).trim_end().to_owned()
-        };
+        let said = listener.finish().await;
         let last = last_line(&said);
         let (outcome, end) = match ended {
             Ended::ByItself(Ok(status)) => (outcome(status, last), Some(end_of(status))),
@@ -184,53 +138,4 @@ enum Ended {
     ByItself(io::Result<std::process::ExitStatus>),
     TimedOut,
     Interrupted,
-}
-
-async fn told(kill: &mut watch::Receiver<bool>) {
-    if kill.wait_for(|kill| *kill).await.is_err() {
-        // Nobody is left to tell us: never.
-        std::future::pending::<()>().await;
-    }
-}
-
-/// SIGTERM to the child and its own children, then SIGKILL.
-async fn end(child: &mut Child, group: Option<Pid>) {
-    let signal = |signal| {
-        if let Some(group) = group {
-            // Fails only when nobody is left in the group.
-            let _ = kill_process_group(group, signal);
-        }
-    };
-    signal(Signal::TERM);
-    if timeout(KILL_GRACE, child.wait()).await.is_err() {
-        signal(Signal::KILL);
-        let _ = child.wait().await;
-    }
-    signal(Signal::KILL);
-}
-
-/// Passes standard error on and keeps its end.
-async fn listen(stderr: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
-    let Some(mut stderr) = stderr else { return };
-    let mut chunk = vec![0; 8192];
-    while let Ok(read) = stderr.read(&mut chunk).await {
-        let Some(new) = chunk.get(..read).filter(|new| !new.is_empty()) else {
-            break;
-        };
-        crate::output::pass_to_stderr(new);
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(new);
-        if kept.len() > KEPT_STDERR {
-            let surplus = kept.len() - KEPT_STDERR;
-            kept.drain(..surplus);
-        }
-    }
-}
-
-fn last_line(said: &str) -> Option<&str> {
-    said.lines().map(str::trim).rfind(|line| !line.is_empty())
-}
-
-fn is_executable(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -3,6 +3,10 @@
 mod environment;
 mod exec;
 mod exit_status;
+mod process_group;
+mod program;
+mod stderr;
+mod stream;
 
 use std::sync::Arc;
 
@@ -13,6 +17,7 @@ use crate::retry::Attempt;
 use crate::topology::QueueName;
 
 pub use exec::Exec;
+pub use stream::ExecStream;
 
 /// One attempt at one message.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub struct Job {
 pub enum Handler {
     /// A program for each message.
     Exec(Exec),
+    /// Long-lived programs that work one message after another.
+    Stream(ExecStream),
 }
 
 impl Handler {
@@ -45,6 +52,22 @@ impl Handler {
     pub async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Attempt {
         match self {
             Self::Exec(exec) => exec.run(job, kill).await,
+            Self::Stream(stream) => stream.run(job, kill).await,
         }
+    }
+
+    /// Ends what outlives attempts, once none runs any more. Takes 6 s at most.
+    pub async fn close(&self) {
+        match self {
+            Self::Exec(_) => {}
+            Self::Stream(stream) => stream.close().await,
+        }
+    }
+}
+
+async fn told(kill: &mut watch::Receiver<bool>) {
+    if kill.wait_for(|kill| *kill).await.is_err() {
+        // Nobody is left to tell us: never.
+        std::future::pending::<()>().await;
     }
 }
