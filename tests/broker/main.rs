@@ -12,6 +12,7 @@ mod consume_failures;
 mod convert;
 mod definitions;
 mod destroy;
+mod exec_stream;
 mod export;
 mod graph;
 mod in_use;
