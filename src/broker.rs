@@ -77,6 +77,14 @@ impl BrokerFacts {
         self.numbers < (3, 13, 0)
     }
 
+    /// Whether a nack without requeue raises a quorum queue's delivery count,
+    /// which then comes along through dead-lettering (measured on 4.0.5; not so
+    /// on 3.10.8 and 4.3.6).
+    #[must_use]
+    pub fn nacks_raise_the_delivery_count(&self) -> bool {
+        self.numbers >= (4, 0, 0) && self.numbers < (4, 3, 0)
+    }
+
     /// The oldest version that was measured.
     #[must_use]
     pub fn oldest_measured() -> Self {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::cli::global::{duration, duration_or_zero};
+use crate::topology::Jitter;
 
 /// Work a queue: run a program for each message, retry, dead-letter.
 ///
@@ -20,8 +21,10 @@ use crate::cli::global::{duration, duration_or_zero};
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
 /// nacked into it and the attempts are counted from x-death; if they go straight
-/// to the dead-letter queue (strategy `immediate`), it is tried again at once. A
-/// queue whose dead letters would vanish is not worked at all.
+/// to the dead-letter queue (strategy `immediate`), it is tried again at once. The
+/// strategies `backoff` and `native` must be asked for, by the topology file or by
+/// --strategy, and are then proved. A queue whose dead letters would vanish is not
+/// worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "print"]),
@@ -35,6 +38,7 @@ use crate::cli::global::{duration, duration_or_zero};
 
 Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
+  mq consume mails --strategy backoff --delays 1s,10s,1m --jitter 25% --exec ./send-mail
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.queue --prefetch 4 --exec-stream python3 handle_orders.py
   mq consume orders.dlq --print --max-messages 1
@@ -65,7 +69,7 @@ pub struct ConsumeArgs {
     ///
     /// For each message it gets one line on standard input and answers with one line on standard
     /// output, {"id":N,"outcome":"done"}; the outcome is done, retry, poison or stop, with a
-    /// "reason". Many times faster than --exec. --prefetch is how many of it run at most. When
+    /// "reason". Many times faster than --exec. --jobs is how many of it run at most. When
     /// its input ends, it has 3 s to end too. The README documents the protocol.
     #[arg(
         long,
@@ -83,9 +87,43 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub prefetch: u16,
 
+    /// Most runs of the program at once [default: as many as --prefetch]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+
     /// Attempts for each message, the first included [default: the topology file's, else 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
+
+    /// What happens to a message whose attempts are used up: into the dead-letter queue, or kept first in its queue while the worker stops with 69
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnExhaustedArg::DeadLetter)]
+    pub on_exhausted: OnExhaustedArg,
+
+    /// Dead-letter a message that came back this often without an outcome, because its worker crashed, lost its connection or gave it back
+    ///
+    /// Only quorum queues count that; under the strategy `native` each return is an attempt.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_returns: u64,
+
+    /// How messages get to the dead-letter queue: as a confirmed copy with mq-error-* headers, or by a plain nack, which carries no reason
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = DeadLetterArg::Republish)]
+    pub dead_letter: DeadLetterArg,
+
+    /// Publish what the program writes to standard output here, confirmed and routed, before its message is acked
+    #[arg(long, value_name = "EXCHANGE")]
+    pub result_exchange: Option<String>,
+
+    /// The routing key of results [default: the message's own]
+    #[arg(long, value_name = "KEY", requires = "result_exchange")]
+    pub result_key: Option<String>,
+
+    /// Publish results to the queue that the message names in reply_to, if it names one
+    #[arg(long, conflicts_with = "result_exchange")]
+    pub reply: bool,
+
+    /// The body of the next attempt: the same, or what the failed program wrote to standard output
+    #[arg(long, value_enum, value_name = "BODY", default_value_t = RetryBodyArg::Original)]
+    pub retry_body: RetryBodyArg,
 
     /// Stop after taking this many messages; a message that comes back from a wait queue counts again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -107,7 +145,7 @@ pub struct ConsumeArgs {
 
     /// How long running programs may take once the worker stops; then they are ended and their messages go back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration_or_zero)]
-    pub grace: Duration,
+    pub drain_timeout: Duration,
 
     /// How long to try to reconnect when the broker goes away
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration_or_zero)]
@@ -121,6 +159,18 @@ pub struct ConsumeArgs {
     #[arg(long, value_enum, value_name = "STRATEGY")]
     pub strategy: Option<StrategyArg>,
 
+    /// How long a message waits after each failed attempt, such as 1s,10s,1m; the last one repeats [default: the topology file's]
+    ///
+    /// For the strategy `backoff` each of them needs a wait queue with that TTL.
+    #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = duration)]
+    pub delays: Vec<Duration>,
+
+    /// By how much less it may wait, so that what failed together does not come back together: full, none or a percentage such as 25% [default: the topology file's, else none]
+    ///
+    /// Only the strategy `backoff` can do that.
+    #[arg(long, value_name = "JITTER")]
+    pub jitter: Option<Jitter>,
+
     /// Where dead letters rest, if the dead-letter exchange leads to several such queues
     #[arg(long, value_name = "QUEUE")]
     pub dead_letter_queue: Option<String>,
@@ -131,6 +181,37 @@ pub struct ConsumeArgs {
 pub enum StrategyArg {
     /// Through a wait queue.
     Dlx,
+    /// Through the wait queue of each step.
+    Backoff,
     /// At once.
     Immediate,
+    /// Held back by the queue (RabbitMQ 4.3).
+    Native,
+}
+
+/// The values of `--on-exhausted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnExhaustedArg {
+    /// Into the dead-letter queue.
+    DeadLetter,
+    /// Stays in its queue; the worker stops.
+    Stop,
+}
+
+/// The values of `--dead-letter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeadLetterArg {
+    /// A confirmed copy.
+    Republish,
+    /// The broker's own way.
+    Nack,
+}
+
+/// The values of `--retry-body`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RetryBodyArg {
+    /// Byte for byte the same.
+    Original,
+    /// What the failed attempt gave back.
+    Result,
 }

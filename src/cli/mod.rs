@@ -16,7 +16,7 @@ mod wait;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub use consume::{ConsumeArgs, StrategyArg};
+pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};

@@ -11,15 +11,18 @@ use super::retry_path::retry_path;
 use super::session::Session;
 use super::{signals, topology_files};
 use crate::amqp::{Connection, Frames};
-use crate::cli::{ConsumeArgs, StrategyArg};
+use crate::broker::BrokerFacts;
+use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::handler::{Exec, ExecStream, Handler};
-use crate::message::Delivery;
+use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
-use crate::retry::{DEFAULT_MAX_ATTEMPTS, RetryPolicy, Strategy};
-use crate::topology::{QueueName, QueueType, Topology};
-use crate::worker::{Handling, Limits, Machine, StopReason, Wanted};
+use crate::retry::{
+    DEFAULT_MAX_ATTEMPTS, Jitter, OnExhausted, RetryPath, RetryPolicy, Strategy, check_delays,
+};
+use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey, Topology};
+use crate::worker::{DeadLetterBy, Handling, Limits, Machine, StopReason, Wanted};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
@@ -85,9 +88,6 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
-    if handler.is_some() {
-        must_be_worked(&queue, policy.strategy)?;
-    }
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let connection = session.connect(NAME, Frames::Large).await?;
     if connection.queue_status(&queue).await?.is_none() {
@@ -109,8 +109,24 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
             (Some(found.path), !found.seen)
         }
     };
+    if let Some(path) = &path {
+        must_be_possible(&args, path, connection.facts())?;
+    }
+    let results = results(&args, &connection).await?;
     let limits = Limits {
         prefetch: prefetch(&args),
+        jobs: args.jobs.unwrap_or(args.prefetch),
+        on_exhausted: match args.on_exhausted {
+            OnExhaustedArg::DeadLetter => OnExhausted::DeadLetter,
+            OnExhaustedArg::Stop => OnExhausted::Stop,
+        },
+        max_returns: args.max_returns,
+        dead_letter: match args.dead_letter {
+            DeadLetterArg::Republish => DeadLetterBy::Republish,
+            DeadLetterArg::Nack => DeadLetterBy::Nack,
+        },
+        publish_results: results.is_some(),
+        retry_with_result: args.retry_body == RetryBodyArg::Result,
         max_messages: args.max_messages,
         max_attempts,
         strategy: path
@@ -125,7 +141,11 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         path,
         until_empty: args.until_empty,
         idle_timeout: args.idle_timeout,
-        grace: args.grace,
+        grace: args.drain_timeout,
+        results,
+        retry_with_result: limits.retry_with_result,
+        jitter: policy.jitter,
+        worker: worker_name(),
     };
     Ok(Prepared {
         args,
@@ -175,19 +195,61 @@ async fn refuse_stream(
     }
 }
 
-/// Another strategy than the one asked for would retry at other times, or
-/// without a pause.
-fn must_be_worked(queue: &QueueName, strategy: Option<Strategy>) -> Result<()> {
-    match strategy {
-        None | Some(Strategy::Dlx | Strategy::Backoff | Strategy::Immediate) => Ok(()),
-        Some(strategy @ Strategy::Native) => Err(Error::new(
+/// What the strategy that is in force cannot do is said before a message is taken.
+fn must_be_possible(args: &ConsumeArgs, path: &RetryPath, facts: &BrokerFacts) -> Result<()> {
+    let queue = &path.queue;
+    let refused = |why: &str, way_out: &str| {
+        Err(Error::new(
             ErrorKind::Blocked,
-            format!(
-                "refusing to work queue '{queue}': the strategy `{strategy}` is not worked by this version yet"
-            ),
+            format!("refusing to work queue '{queue}': {why}"),
         )
-        .hint("use `strategy: dlx`, `backoff` or `immediate` in the topology file")),
+        .hint(way_out))
+    };
+    match path.strategy {
+        Strategy::Native if !facts.delays_retries() => refused(
+            &format!(
+                "{facts} ignores its `delayed_retry`, so a failed message would come back at once"
+            ),
+            "use `strategy: dlx` or `backoff` there, or RabbitMQ 4.3",
+        ),
+        Strategy::Native if args.retry_body == RetryBodyArg::Result => refused(
+            "under the strategy `native` the broker keeps the message, so its body cannot change",
+            "leave --retry-body out, or use `strategy: backoff` or `dlx`",
+        ),
+        Strategy::Dlx if args.dead_letter == DeadLetterArg::Nack => refused(
+            "under the strategy `dlx` a nack leads into the wait queue, never to the dead-letter queue",
+            "leave --dead-letter nack out, or use `strategy: backoff`",
+        ),
+        Strategy::Dlx | Strategy::Backoff | Strategy::Immediate | Strategy::Native => Ok(()),
     }
+}
+
+/// Where results go; an exchange that is not there would be found missing only
+/// when the first work is done.
+async fn results(args: &ConsumeArgs, connection: &Connection) -> Result<Option<ResultTo>> {
+    let Some(exchange) = &args.result_exchange else {
+        return Ok(args.reply.then_some(ResultTo::ReplyTo));
+    };
+    let exchange = ExchangeName::new(exchange.clone())?;
+    if !exchange.is_empty() && !connection.exchange_exists(&exchange).await? {
+        return Err(Error::new(
+            ErrorKind::Blocked,
+            format!("refusing to work queue '{}': the exchange '{exchange}' for its results does not exist", args.queue),
+        )
+        .hint("declare it with `mq topology apply FILE`, or check --result-exchange"));
+    }
+    let key = args.result_key.clone().map(RoutingKey::new).transpose()?;
+    Ok(Some(ResultTo::Exchange { exchange, key }))
+}
+
+/// Host and process, as dead letters tell them.
+fn worker_name() -> String {
+    let host = rustix::system::uname();
+    format!(
+        "{}:{}",
+        host.nodename().to_string_lossy(),
+        std::process::id()
+    )
 }
 
 /// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
@@ -200,9 +262,17 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--until-empty",
         "--idle-timeout",
         "--handler-timeout",
-        "--grace",
+        "--drain-timeout",
+        "--jobs",
+        "--on-exhausted",
+        "--dead-letter",
+        "--result-exchange",
+        "--reply",
         "--reconnect-for",
         "--topology",
+        "--strategy",
+        "--delays",
+        "--jitter",
         "--output",
     ];
     for flag in own {
@@ -244,24 +314,49 @@ fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Res
         .clone()
         .map(QueueName::new)
         .transpose()?;
-    Ok(RetryPolicy {
-        jitter: from_file.jitter,
-        delays: if args.strategy.is_none() {
-            from_file.delays
+    let strategy = match args.strategy {
+        None => from_file.strategy,
+        Some(StrategyArg::Dlx) => Some(Strategy::Dlx),
+        Some(StrategyArg::Backoff) => Some(Strategy::Backoff),
+        Some(StrategyArg::Immediate) => Some(Strategy::Immediate),
+        Some(StrategyArg::Native) => Some(Strategy::Native),
+    };
+    // The file's delays belong to its strategy.
+    let (delays, jitter) = if strategy == from_file.strategy {
+        (from_file.delays, from_file.jitter)
+    } else {
+        (Vec::new(), Jitter::None)
+    };
+    let file_attempts = from_file.max_attempts;
+    let policy = RetryPolicy {
+        strategy,
+        delays: if args.delays.is_empty() {
+            delays
         } else {
-            // They belong to the strategy of the file.
-            Vec::new()
+            args.delays.clone()
         },
-        strategy: args
-            .strategy
-            .map(|strategy| match strategy {
-                StrategyArg::Dlx => Strategy::Dlx,
-                StrategyArg::Immediate => Strategy::Immediate,
-            })
-            .or(from_file.strategy),
-        max_attempts: args.max_attempts.or(from_file.max_attempts),
+        jitter: args.jitter.unwrap_or(jitter),
+        max_attempts: args.max_attempts.or(file_attempts),
         dead_letter_queue: dead_letter_queue.or(from_file.dead_letter_queue),
-    })
+    };
+    // What the file says alone has been judged when it was read, its delays
+    // with its attempts: fewer of them may be asked for without naming others.
+    let judged = RetryPolicy {
+        max_attempts: if args.delays.is_empty() {
+            file_attempts
+        } else {
+            policy.max_attempts
+        },
+        ..policy.clone()
+    };
+    check_delays(&judged).map_err(|problem| {
+        Error::new(
+            ErrorKind::Usage,
+            format!("queue '{queue}' cannot be retried as the flags say: {problem}"),
+        )
+        .hint(problem.way_out_by_flags())
+    })?;
+    Ok(policy)
 }
 
 fn print_delivery(delivery: &Delivery, format: Format) -> std::io::Result<()> {
@@ -316,7 +411,7 @@ fn verdict(wanted: &Wanted, machine: &Machine) -> Result<Exit> {
         )
         .hint("mend what the handler needs, then start the worker again")),
         Some(StopReason::NotParked(error)) => Err(error.clone().during(&format!(
-            "a dead letter of queue '{queue}' could not be put away, so its message was given back and the worker stopped"
+            "a copy or result of a message of queue '{queue}' could not be put away, so the message was given back and the worker stopped"
         ))),
         Some(StopReason::QueueGone) => Err(Error::new(
             ErrorKind::NotFound,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::session::Session;
 use crate::amqp::Connection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::retry::{RetryPath, RetryPolicy, path};
+use crate::retry::{RetryPath, RetryPolicy, Strategy, path};
 use crate::routing::Router;
 use crate::topology::{DeadLetterKey, QueueName, Topology};
 
@@ -91,7 +91,14 @@ pub(super) async fn retry_path(
                 path.strategy
             ),
         )
-        .hint("`dlx` needs a wait queue with a message TTL that leads back to the queue"));
+        .hint(match wanted {
+            Strategy::Dlx => {
+                "`dlx` needs a wait queue with a message TTL that leads back to the queue"
+            }
+            Strategy::Backoff | Strategy::Immediate | Strategy::Native => {
+                "all but `dlx` need dead letters that go straight to the dead-letter queue"
+            }
+        }));
     }
     tracing::info!(strategy = %path.strategy, dead_letters = describe(&path), "retries");
     Ok(Found { path, seen })

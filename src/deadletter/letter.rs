@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn reads_what_a_worker_wrote() {
         let parked = json!({
-            "mq-queue": "work", "mq-reason": "exhausted", "mq-error": "exit 1",
-            "mq-attempts": 3, "mq-exchange": "orders", "mq-routing-key": "k", "mq-time": 50,
+            "mq-queue": "work", "mq-error-kind": "exhausted", "mq-error-reason": "exit 1",
+            "mq-attempts": 3, "mq-exchange": "orders", "mq-routing-key": "k", "mq-error-time": 50,
             "mq-deaths": [{"queue": "work", "reason": "rejected", "count": 2, "time": 10}],
         });
         let read = letter(&parked);

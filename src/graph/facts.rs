@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::topology::{
-    DEFAULT_MAX_ATTEMPTS, DeadLetterKey, DeadLetterStrategy, DeliveryLimit, Exchange, Overflow,
-    Queue, RetryPolicy,
+    DEFAULT_MAX_ATTEMPTS, DeadLetterKey, DeadLetterStrategy, DeliveryLimit, Exchange, Jitter,
+    Overflow, Queue, RetryPolicy,
 };
 
 /// What is special about an exchange.
@@ -75,10 +75,14 @@ pub(super) fn of_queue(queue: &Queue) -> Vec<String> {
 fn retries(policy: &RetryPolicy) -> String {
     let attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let plural = if attempts == 1 { "" } else { "s" };
-    match policy.strategy {
-        Some(strategy) => format!("{attempts} attempt{plural} by {strategy}"),
-        None => format!("{attempts} attempt{plural}"),
+    let mut retries = format!("{attempts} attempt{plural}");
+    if let Some(strategy) = policy.strategy {
+        retries.push_str(&format!(" by {strategy}"));
     }
+    if policy.jitter != Jitter::None {
+        retries.push_str(&format!(" with jitter {}", policy.jitter));
+    }
+    retries
 }
 
 fn overflow(overflow: Overflow) -> String {
@@ -124,7 +128,8 @@ mod tests {
             single_active_consumer: true,
             max_priority: Some(3),
             retry: Some(RetryPolicy {
-                strategy: Some(Strategy::Dlx),
+                strategy: Some(Strategy::Backoff),
+                jitter: Jitter::Bounded(25),
                 max_attempts: Some(3),
                 ..RetryPolicy::default()
             }),
@@ -132,7 +137,7 @@ mod tests {
         };
         assert_eq!(
             of_queue(&queue).join("; "),
-            "transient; auto-delete; 3 attempts by dlx; TTL 1m30s; expires 1day unused; \
+            "transient; auto-delete; 3 attempts by backoff with jitter 25%; TTL 1m30s; expires 1day unused; \
              max 9 messages; max 3 MiB; reject-publish; delivery limit 5; \
              single active consumer; priorities to 3"
         );

@@ -11,7 +11,7 @@ const MAX_VALUE_BYTES: usize = 96 * 1024;
 /// Variables that depend on what the publisher set. They are taken away from
 /// what mq itself inherited: a worker within a handler must not see the outer
 /// message's.
-pub(super) const OPTIONAL: [&str; 15] = [
+pub(super) const OPTIONAL: [&str; 17] = [
     "MQ_MESSAGE_ID",
     "MQ_CORRELATION_ID",
     "MQ_REPLY_TO",
@@ -26,6 +26,8 @@ pub(super) const OPTIONAL: [&str; 15] = [
     "MQ_DELIVERY_MODE",
     "MQ_HEADERS",
     "MQ_HEADERS_OMITTED",
+    "MQ_HEADERS_FILE",
+    "MQ_RETRY_AFTER",
     STREAM_PROTOCOL,
 ];
 
@@ -42,6 +44,11 @@ pub(super) const OF_A_MESSAGE: [&str; 6] = [
 
 /// The version of the line protocol that a long-lived handler is to speak.
 pub(super) const STREAM_PROTOCOL: &str = "MQ_STREAM_PROTOCOL";
+
+/// The headers as JSON.
+pub(super) fn headers(job: &Job) -> String {
+    table_to_json(&job.delivery.properties.headers).to_string()
+}
 
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
@@ -85,7 +92,7 @@ pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
             .to_owned()
         }),
     );
-    let headers = table_to_json(&properties.headers).to_string();
+    let headers = headers(job);
     if headers.len() <= MAX_VALUE_BYTES {
         variables.push(("MQ_HEADERS", headers));
     } else {

@@ -3,9 +3,11 @@
 mod environment;
 mod exec;
 mod exit_status;
+mod folder;
+mod listener;
 mod process_group;
 mod program;
-mod stderr;
+mod retry_after;
 mod stream;
 
 use std::sync::Arc;

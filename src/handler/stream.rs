@@ -24,11 +24,11 @@ use tokio::time::sleep;
 
 use crate::error::Result;
 use crate::handler::exit_status::end_of;
+use crate::handler::listener::{PIPE_GRACE, last_line};
 use crate::handler::program::Program;
-use crate::handler::stderr::last_line;
 use crate::handler::{Job, told};
 use crate::retry::{Attempt, Outcome, Trace};
-use child::{End, MOMENT, Reply, StreamChild};
+use child::{End, Reply, StreamChild};
 use pool::Pool;
 use protocol::{Answer, quote};
 use silence::TOO_MANY;
@@ -131,7 +131,7 @@ impl ExecStream {
     async fn without_answer(&self, child: StreamChild, ended: Ended, job: &Job) -> Attempt {
         let is_fresh = child.is_fresh();
         let patience = match ended {
-            Ended::Replied(Reply::Ended | Reply::NotTaken) => MOMENT,
+            Ended::Replied(Reply::Ended | Reply::NotTaken) => PIPE_GRACE,
             _ => Duration::ZERO,
         };
         let end = child.finish(patience).await;

@@ -7,12 +7,14 @@ mod fingerprint;
 mod json;
 mod parked;
 mod properties;
+mod result;
 
 pub use death::{Death, DeathHistory};
 pub use fingerprint::{Fingerprint, without_delivery_headers};
 pub use json::{body_to_json, properties_to_json};
 pub use parked::{ParkedHeaders, Parking, copied_attempts, first_route, park, retry_copy};
 pub use properties::{DeliveryMode, Properties};
+pub use result::{ResultTo, result_of};
 
 use crate::topology::{ExchangeName, RoutingKey};
 

@@ -9,17 +9,21 @@
 use crate::field::{FieldTable, FieldValue};
 use crate::message::death::X_DEATH;
 use crate::message::{DeathHistory, Delivery, DeliveryMode, Properties, Publication};
-use crate::retry::{BuryReason, DeadLetterAddress};
+use crate::retry::{BuryReason, DeadLetterAddress, Trace, Waiting};
 use crate::topology::QueueName;
 
 const DEATHS: &str = "mq-deaths";
-const REASON: &str = "mq-reason";
-const ERROR: &str = "mq-error";
+const KIND: &str = "mq-error-kind";
+const REASON: &str = "mq-error-reason";
+const LAYER: &str = "mq-error-layer";
+const END: &str = "mq-error-exit";
+const STDERR: &str = "mq-error-stderr";
+const WORKER: &str = "mq-error-worker";
+const TIME: &str = "mq-error-time";
 const ATTEMPTS: &str = "mq-attempts";
 const QUEUE: &str = "mq-queue";
 const EXCHANGE: &str = "mq-exchange";
 const ROUTING_KEY: &str = "mq-routing-key";
-const TIME: &str = "mq-time";
 const EXPIRATION: &str = "mq-expiration";
 const ATTEMPT: &str = "mq-attempt";
 
@@ -41,6 +45,9 @@ const BROKER_HEADERS: [&str; 11] = [
 /// The longest error text kept in a header, in bytes: headers share one frame.
 const MAX_ERROR_BYTES: usize = 1024;
 
+/// How much of the end of standard error is kept, in bytes.
+const MAX_STDERR_BYTES: usize = 2048;
+
 /// Why and from where a message is parked.
 #[derive(Clone, Debug)]
 pub struct Parking<'a> {
@@ -48,8 +55,12 @@ pub struct Parking<'a> {
     pub queue: &'a QueueName,
     /// Poison or exhausted, with the handler's words.
     pub reason: &'a BuryReason,
+    /// How the handler ended.
+    pub trace: &'a Trace,
     /// The attempt that was the last one.
     pub attempt: u32,
+    /// Host and process of the worker.
+    pub worker: &'a str,
     /// Seconds since 1970.
     pub now: u64,
 }
@@ -74,11 +85,13 @@ pub fn park(
     // Moved back by hand it shall have all its attempts again.
     headers.remove(ATTEMPT);
     for (name, value) in [
-        (REASON, FieldValue::text(parking.reason.word())),
+        (KIND, FieldValue::text(parking.reason.word())),
         (
-            ERROR,
+            REASON,
             FieldValue::text(shorten(parking.reason.why(), MAX_ERROR_BYTES)),
         ),
+        (LAYER, FieldValue::text(parking.reason.layer())),
+        (WORKER, FieldValue::text(parking.worker)),
         (ATTEMPTS, FieldValue::I64(parking.attempt.into())),
         (QUEUE, FieldValue::text(parking.queue.as_str())),
         (EXCHANGE, FieldValue::text(exchange)),
@@ -86,6 +99,23 @@ pub fn park(
         (TIME, FieldValue::Timestamp(parking.now)),
     ] {
         headers.insert(name.to_owned(), value);
+    }
+    let trace = parking.trace;
+    for (name, value) in [
+        (END, trace.end.as_deref()),
+        (
+            STDERR,
+            trace
+                .stderr
+                .as_deref()
+                .map(|text| end_of(text, MAX_STDERR_BYTES)),
+        ),
+    ] {
+        // What an earlier death left there is not of this one.
+        headers.remove(name);
+        if let Some(value) = value {
+            headers.insert(name.to_owned(), FieldValue::text(value));
+        }
     }
     properties.delivery_mode = Some(DeliveryMode::Persistent);
     Publication {
@@ -98,15 +128,25 @@ pub fn park(
 
 /// The copy to publish in place of a nack that could lose the message: the same
 /// message without the broker's records, and with the number of the attempt
-/// that failed, which those records can no longer tell.
+/// that failed, which those records can no longer tell. `changed` is its body
+/// from now on, where the handler gave one.
 #[must_use]
-pub fn retry_copy(delivery: &Delivery, address: &DeadLetterAddress, attempt: u32) -> Publication {
+pub fn retry_copy(
+    delivery: &Delivery,
+    waiting: &Waiting,
+    attempt: u32,
+    changed: Option<Vec<u8>>,
+) -> Publication {
     let mut properties = without_broker_headers(&delivery.properties);
     let headers = &mut properties.headers;
     // As when the broker dead-letters it: it waits as long as the wait queue says.
     if let Some(expiration) = properties.expiration.take() {
         headers.insert(EXPIRATION.to_owned(), FieldValue::text(expiration));
     }
+    properties.expiration = waiting
+        .expiration
+        .map(|expiration| expiration.as_millis().to_string());
+    let headers = &mut properties.headers;
     let (exchange, routing_key) = original_route(delivery);
     for (name, value) in [
         (ATTEMPT, FieldValue::I64(attempt.into())),
@@ -117,10 +157,10 @@ pub fn retry_copy(delivery: &Delivery, address: &DeadLetterAddress, attempt: u32
     }
     properties.delivery_mode = Some(DeliveryMode::Persistent);
     Publication {
-        exchange: address.exchange.clone(),
-        routing_key: address.key.clone(),
+        exchange: waiting.address.exchange.clone(),
+        routing_key: waiting.address.key.clone(),
         properties,
-        body: delivery.body.clone(),
+        body: changed.unwrap_or_else(|| delivery.body.clone()),
     }
 }
 
@@ -150,7 +190,7 @@ pub fn first_route(delivery: &Delivery, queue: &str) -> (String, String) {
 pub struct ParkedHeaders {
     /// The work queue it failed in.
     pub queue: String,
-    /// `poison` or `exhausted`.
+    /// `poison`, `exhausted` or `returned`.
     pub reason: String,
     /// The handler's words.
     pub error: Option<String>,
@@ -183,8 +223,8 @@ impl ParkedHeaders {
         };
         Some(Self {
             queue: text(QUEUE)?,
-            reason: text(REASON)?,
-            error: text(ERROR),
+            reason: text(KIND)?,
+            error: text(REASON),
             attempts: number(ATTEMPTS),
             exchange: text(EXCHANGE),
             routing_key: text(ROUTING_KEY),
@@ -229,6 +269,19 @@ fn without_broker_headers(properties: &Properties) -> Properties {
     // The broker refuses a user id that is not the publishing user's own.
     properties.user_id = None;
     properties
+}
+
+/// The last lines that fit, or the end of the last one.
+fn end_of(text: &str, bytes: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let end = text.get(start..).unwrap_or_default();
+    match end.split_once('\n') {
+        Some((_, lines)) if start > 0 && !lines.is_empty() => lines,
+        _ => end,
+    }
 }
 
 fn shorten(text: &str, bytes: usize) -> &str {
@@ -290,7 +343,12 @@ mod tests {
             &Parking {
                 queue: &queue,
                 reason: &reason,
+                trace: &Trace {
+                    end: Some("exit 1".to_owned()),
+                    stderr: Some(format!("{}\nlast words", "é".repeat(2000))),
+                },
                 attempt: 2,
+                worker: "host:7",
                 now: 77,
             },
         );
@@ -317,11 +375,28 @@ mod tests {
         assert_eq!(told.time, Some(77));
         assert_eq!(told.deaths.rejected_from("work"), 1);
         assert!(told.error.expect("error").len() <= 1024);
+        let text = |name: &str| headers.get(name).and_then(FieldValue::as_text);
+        assert_eq!(text("mq-error-stderr"), Some("last words"));
+        assert_eq!(text("mq-error-exit"), Some("exit 1"));
+        assert_eq!(text("mq-error-layer"), Some("downstream"));
+        assert_eq!(text("mq-error-worker"), Some("host:7"));
     }
 
     #[test]
     fn a_retry_copy_carries_its_attempts_and_its_first_route() {
-        let copy = retry_copy(&delivery(), &address(), 2);
+        let waiting = Waiting {
+            address: address(),
+            expiration: None,
+        };
+        let copy = retry_copy(&delivery(), &waiting, 2, None);
+        assert_eq!(copy.body, delivery().body);
+        let sooner = Waiting {
+            expiration: Some(std::time::Duration::from_millis(1500)),
+            ..waiting
+        };
+        let changed = retry_copy(&delivery(), &sooner, 2, Some(b"mended".to_vec()));
+        assert_eq!(changed.body, b"mended");
+        assert_eq!(changed.properties.expiration.as_deref(), Some("1500"));
         let headers = &copy.properties.headers;
         assert!(!headers.contains_key("x-death"), "{headers:?}");
         assert_eq!(copied_attempts(headers), 2);
@@ -341,7 +416,9 @@ mod tests {
         let parking = Parking {
             queue: &queue,
             reason: &reason,
+            trace: &Trace::default(),
             attempt: 3,
+            worker: "host:7",
             now: 7,
         };
         let buried = park(&again, &address(), &parking);

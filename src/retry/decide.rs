@@ -18,15 +18,32 @@ pub enum BuryReason {
         /// The reason of the last one.
         why: String,
     },
+    /// It came back too often without an outcome: it ends its workers.
+    Returned {
+        /// How often, in words.
+        why: String,
+    },
 }
 
 impl BuryReason {
+    /// Which of the three layers of failure it belongs to: the data, something
+    /// downstream, or the worker itself.
+    #[must_use]
+    pub const fn layer(&self) -> &'static str {
+        match self {
+            Self::Poison { .. } => "data",
+            Self::Exhausted { .. } => "downstream",
+            Self::Returned { .. } => "worker",
+        }
+    }
+
     /// One word, as headers and summaries use it.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Poison { .. } => "poison",
             Self::Exhausted { .. } => "exhausted",
+            Self::Returned { .. } => "returned",
         }
     }
 
@@ -34,7 +51,7 @@ impl BuryReason {
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
-            Self::Poison { why } | Self::Exhausted { why } => why,
+            Self::Poison { why } | Self::Exhausted { why } | Self::Returned { why } => why,
         }
     }
 }
@@ -64,6 +81,11 @@ pub enum Verdict {
         /// The delay that the handler asks for.
         wait: Option<Duration>,
     },
+    /// Back into its queue, which holds it back and counts.
+    Requeue {
+        /// Why this attempt failed.
+        why: String,
+    },
     /// To the dead-letter queue for good.
     Bury(BuryReason),
     /// Give it back untouched and stop the worker.
@@ -75,24 +97,39 @@ pub enum Verdict {
     Release,
 }
 
+/// What happens to a message whose attempts are used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExhausted {
+    /// It goes to the dead-letter queue.
+    #[default]
+    DeadLetter,
+    /// It stays first in its queue, and the worker stops.
+    Stop,
+}
+
 /// Decides what an outcome means for a message on its `attempt`-th attempt
 /// (the first is 1) of at most `max_attempts`.
 #[must_use]
-pub fn decide(outcome: Outcome, attempt: u32, max_attempts: u32, strategy: Strategy) -> Verdict {
+pub fn decide(
+    outcome: Outcome,
+    attempt: u32,
+    max_attempts: u32,
+    strategy: Strategy,
+    on_exhausted: OnExhausted,
+) -> Verdict {
     match outcome {
         Outcome::Done => Verdict::Ack,
         Outcome::Poison { why } => Verdict::Bury(BuryReason::Poison { why }),
-        Outcome::Failed { why, .. } if attempt >= max_attempts => {
-            Verdict::Bury(BuryReason::Exhausted { why })
-        }
+        Outcome::Failed { why, .. } if attempt >= max_attempts => match on_exhausted {
+            OnExhausted::DeadLetter => Verdict::Bury(BuryReason::Exhausted { why }),
+            OnExhausted::Stop => Verdict::ReleaseAndStop {
+                why: format!("attempt {attempt} of {max_attempts} failed: {why}"),
+            },
+        },
         Outcome::Failed { why, wait } => match strategy {
             Strategy::Dlx | Strategy::Backoff => Verdict::RetryThroughBroker { why, wait },
             Strategy::Immediate => Verdict::RetryInPlace { why, wait },
-            // Such a queue is refused before the first message; should one get
-            // here, no other strategy takes its place unasked.
-            Strategy::Native => Verdict::ReleaseAndStop {
-                why: format!("the strategy `{strategy}` is not worked by this version yet"),
-            },
+            Strategy::Native => Verdict::Requeue { why },
         },
         Outcome::DownstreamDown { why } | Outcome::CannotStart { why } => {
             Verdict::ReleaseAndStop { why }
@@ -125,9 +162,7 @@ mod tests {
                     why: why(),
                     wait: None,
                 },
-                Strategy::Native => Verdict::ReleaseAndStop {
-                    why: format!("the strategy `{strategy}` is not worked by this version yet"),
-                },
+                Strategy::Native => Verdict::Requeue { why: why() },
             };
             let exhausted = Verdict::Bury(BuryReason::Exhausted { why: why() });
             let poison = Verdict::Bury(BuryReason::Poison { why: why() });
@@ -146,7 +181,13 @@ mod tests {
                 (Outcome::Interrupted, 3, Verdict::Release),
             ] {
                 assert_eq!(
-                    decide(outcome.clone(), attempt, 3, strategy),
+                    decide(
+                        outcome.clone(),
+                        attempt,
+                        3,
+                        strategy,
+                        OnExhausted::DeadLetter
+                    ),
                     expected,
                     "{outcome:?} {attempt} {strategy}"
                 );
@@ -155,11 +196,35 @@ mod tests {
     }
 
     #[test]
+    fn with_stop_the_last_failure_keeps_the_message_and_poison_goes_all_the_same() {
+        for (_, strategy) in Strategy::ALL {
+            let stop = |outcome, attempt| decide(outcome, attempt, 3, strategy, OnExhausted::Stop);
+            assert!(!matches!(stop(failed(), 2), Verdict::ReleaseAndStop { .. }));
+            assert_eq!(
+                stop(failed(), 3),
+                Verdict::ReleaseAndStop {
+                    why: "attempt 3 of 3 failed: w".into()
+                }
+            );
+            assert!(matches!(
+                stop(Outcome::Poison { why: "w".into() }, 3),
+                Verdict::Bury(_)
+            ));
+        }
+    }
+
+    #[test]
     fn retries_always_end() {
         for max in 1..20 {
             let last = (1..=max).find(|attempt| {
                 matches!(
-                    decide(failed(), *attempt, max, Strategy::Dlx),
+                    decide(
+                        failed(),
+                        *attempt,
+                        max,
+                        Strategy::Dlx,
+                        OnExhausted::DeadLetter
+                    ),
                     Verdict::Bury(_)
                 )
             });

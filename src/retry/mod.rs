@@ -5,14 +5,18 @@
 mod attempt;
 mod decide;
 mod delays;
+mod exponential;
 mod outcome;
 mod path;
 mod problem;
+mod wait;
 
 pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
 pub use attempt::{Attempt, HandlerResult, Trace};
-pub use decide::{BuryReason, Verdict, decide};
-pub use delays::{DelaysProblem, check_delays};
+pub use decide::{BuryReason, OnExhausted, Verdict, decide};
+pub use delays::{DelaysProblem, MAX_DELAYS, check_delays};
+pub use exponential::Exponential;
 pub use outcome::Outcome;
-pub use path::{DeadLetterAddress, RetryPath, path};
+pub use path::{DeadLetterAddress, RetryPath, Step, path};
 pub use problem::{OtherDeath, PathProblem};
+pub use wait::Waiting;

@@ -23,12 +23,25 @@ pub struct DeadLetterAddress {
     pub key: RoutingKey,
 }
 
+/// One step of [`Strategy::Backoff`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The wait queue.
+    pub queue: QueueName,
+    /// Its message TTL.
+    pub delay: Duration,
+}
+
 /// What happens to a message of the queue when it is nacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPath {
-    /// Found, not chosen; `backoff` and `native` look like `immediate` until
-    /// they are asked for, and are then proved.
+    /// The work queue.
+    pub queue: QueueName,
+    /// Found, not chosen; `backoff` looks like `immediate` until it is asked
+    /// for, and is then proved.
     pub strategy: Strategy,
+    /// Whether the queue counts what comes back to it: quorum queues do.
+    pub counts_returns: bool,
     /// The queue's dead-letter exchange.
     pub exchange: ExchangeName,
     /// The key a nack publishes with there.
@@ -38,7 +51,7 @@ pub struct RetryPath {
     pub wait_queues: BTreeSet<QueueName>,
     /// The wait queues of [`Strategy::Backoff`] in the order of its steps; the
     /// last one is for every further step. Else empty.
-    pub steps: Vec<QueueName>,
+    pub steps: Vec<Step>,
     /// Where dead letters rest.
     pub dead_letter_queues: BTreeSet<QueueName>,
     /// How to publish past the wait queue; `None` where a plain nack does it.
@@ -57,21 +70,6 @@ impl RetryPath {
                 DeadLetterKey::Replaced(key) => key.clone(),
                 DeadLetterKey::Kept => routing_key.clone(),
             },
-        }
-    }
-
-    /// Where a copy of a message is published after its `attempt`-th attempt
-    /// failed, the first being 1: into the wait queue of that step, or where a
-    /// nack would lead.
-    #[must_use]
-    pub fn retry_address(&self, routing_key: &RoutingKey, attempt: u32) -> DeadLetterAddress {
-        let step = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX);
-        match self.steps.get(step).or(self.steps.last()) {
-            Some(wait_queue) => DeadLetterAddress {
-                exchange: ExchangeName::default_exchange(),
-                key: RoutingKey::of_queue(wait_queue),
-            },
-            None => self.nack_address(routing_key),
         }
     }
 
@@ -116,17 +114,22 @@ pub fn path(
     let (wait, rest): (BTreeSet<_>, BTreeSet<_>) = targets
         .into_iter()
         .partition(|target| wait_before(router, target, queue).is_some());
+    let counts_returns = work.kind == Some(QueueType::Quorum);
     if wait.is_empty() {
-        let (strategy, steps) = straight::strategy(router, queue, work, policy)?;
+        let straight = straight::strategy(router, queue, work, policy)?;
         return Ok(RetryPath {
-            strategy,
+            queue: queue.clone(),
+            strategy: straight.strategy,
+            counts_returns,
             exchange: exchange.clone(),
             key: key.clone(),
-            wait_queues: steps.iter().cloned().collect(),
-            steps,
+            wait_queues: (straight.steps.iter())
+                .map(|step| step.queue.clone())
+                .collect(),
+            steps: straight.steps,
             dead_letter_queues: rest,
             park: None,
-            longest_wait: policy.delays.iter().max().copied().unwrap_or_default(),
+            longest_wait: straight.longest_wait,
         });
     }
     if !rest.is_empty() {
@@ -162,7 +165,9 @@ pub fn path(
         ));
     }
     Ok(RetryPath {
+        queue: queue.clone(),
         strategy: Strategy::Dlx,
+        counts_returns,
         exchange: exchange.clone(),
         key: key.clone(),
         wait_queues: wait,

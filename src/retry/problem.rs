@@ -40,6 +40,9 @@ pub enum PathProblem {
     NoWaitQueue(QueueName, Duration),
     /// `native` is asked for and the queue holds nothing back.
     NoDelayedRetry(QueueName),
+    /// The delivery limit of a `native` queue, which the given number of
+    /// attempts would reach first.
+    LimitEndsFirst(QueueName, u64, u32),
     /// The delay asked for, and the one that the topology keeps.
     WaitsOtherwise(QueueName, Duration, Duration),
 }
@@ -122,6 +125,10 @@ impl fmt::Display for PathProblem {
                 f,
                 "queue '{queue}' is no quorum queue with `delayed_retry`, so a requeued message comes back at once"
             ),
+            Self::LimitEndsFirst(queue, limit, attempts) => write!(
+                f,
+                "queue '{queue}' has a delivery limit of {limit}, which ends a message before its {attempts} attempts are used"
+            ),
             Self::WaitsOtherwise(queue, wanted, kept) => write!(
                 f,
                 "a delay of {} is asked for, but messages of queue '{queue}' wait {}",
@@ -192,6 +199,10 @@ impl PathProblem {
                 "add `type: quorum` and `delayed_retry: { type: all, min: 1s, max: 1m }` (RabbitMQ 4.3), or use another strategy"
                     .to_owned()
             }
+            Self::LimitEndsFirst(_, limit, _) => format!(
+                "give the queue `delivery_limit: unlimited`, or allow at most {} attempts",
+                limit + 1
+            ),
             Self::WaitsOtherwise(..) => {
                 "make them the same, or leave `delays` out: the topology decides".to_owned()
             }

@@ -1,6 +1,7 @@
 //! The `retry:` block of a queue.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::topology::QueueName;
@@ -57,6 +58,37 @@ pub enum Jitter {
     Bounded(u8),
 }
 
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Full => f.write_str("full"),
+            Self::Bounded(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl FromStr for Jitter {
+    type Err = String;
+
+    /// Reads `full`, `none` and `1%` to `99%`; else says what is expected.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bounded = || {
+            text.strip_suffix('%')
+                .filter(|digits| !digits.starts_with(['+', '0']))
+                .and_then(|digits| digits.parse().ok())
+                .filter(|percent| (1..=99).contains(percent))
+                .map(Self::Bounded)
+        };
+        match text {
+            "none" => Some(Self::None),
+            "full" => Some(Self::Full),
+            _ => bounded(),
+        }
+        .ok_or_else(|| "expected full, none or a percentage such as 25%".to_owned())
+    }
+}
+
 /// What the file says about retries of one queue; what it leaves out is found
 /// in the topology itself or has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,4 +105,25 @@ pub struct RetryPolicy {
     /// Where exhausted and poison messages rest; needed only where the
     /// dead-letter exchange leads to several such queues.
     pub dead_letter_queue: Option<QueueName>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_is_a_word_or_a_percentage() {
+        for percent in 1..=99 {
+            let jitter = Jitter::Bounded(percent);
+            assert_eq!(jitter.to_string().parse(), Ok(jitter));
+        }
+        for jitter in [Jitter::None, Jitter::Full] {
+            assert_eq!(jitter.to_string().parse(), Ok(jitter));
+        }
+        for wrong in [
+            "", "%", "0%", "100%", "256%", "25", "+5%", "05%", "2.5%", "25 %", "-1%", "Full",
+        ] {
+            assert!(wrong.parse::<Jitter>().is_err(), "{wrong}");
+        }
+    }
 }

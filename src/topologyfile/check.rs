@@ -8,7 +8,8 @@ use crate::routing::Router;
 use crate::topology::{
     DeadLetterStrategy, ExchangeName, ExchangeType, Overflow, QueueName, QueueType, Topology,
 };
-use crate::topologyfile::fields::{Reader, closest};
+use crate::topologyfile::closest;
+use crate::topologyfile::fields::Reader;
 use crate::topologyfile::spots::Spots;
 use crate::topologyfile::tree::Node;
 

@@ -5,7 +5,8 @@ use crate::field::FieldTable;
 use crate::lint::Subject;
 use crate::topology::{Exchange, ExchangeName, ExchangeType, Topology};
 use crate::topologyfile::check::Places;
-use crate::topologyfile::fields::{Reader, closest};
+use crate::topologyfile::closest;
+use crate::topologyfile::fields::Reader;
 use crate::topologyfile::tree::{Key, Node};
 
 /// Every key an exchange can have.

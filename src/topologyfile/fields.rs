@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::diagnostic::{Diagnostic, Place, Source};
 use crate::error::Result as MqResult;
 use crate::field::{FieldTable, FieldValue};
-use crate::topology::MaxAge;
+use crate::topology::{Jitter, MaxAge};
+use crate::topologyfile::closest;
 use crate::topologyfile::secrets::Secrets;
 use crate::topologyfile::tree::{Key, Node, Value};
 use crate::topologyfile::units;
@@ -80,7 +81,7 @@ impl Reader {
         }
     }
 
-    fn expected(&mut self, node: &Node, what: &str, expected: &str) {
+    pub(super) fn expected(&mut self, node: &Node, what: &str, expected: &str) {
         if matches!(node.value, Value::Unreadable) {
             return;
         }
@@ -270,6 +271,11 @@ impl Reader {
         self.with_unit(node, what, expected, units::max_age)
     }
 
+    pub(super) fn jitter(&mut self, node: &Node, what: &str) -> Option<Jitter> {
+        let expected = "full, none or a percentage such as 25%";
+        self.with_unit(node, what, expected, str::parse)
+    }
+
     fn with_unit<T>(
         &mut self,
         node: &Node,
@@ -381,42 +387,5 @@ fn field_value(node: &Node) -> FieldValue {
                 .map(|(key, value)| (key.text.clone(), field_value(value)))
                 .collect(),
         ),
-    }
-}
-
-/// The candidate that `text` was most likely meant to be.
-pub(crate) fn closest<'a>(
-    text: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let length = text.chars().count();
-    candidates
-        .filter_map(|candidate| {
-            let count = candidate.chars().count();
-            let most = 1.max(count / 3);
-            // The distance is never less than that of the lengths, which is
-            // found at once: thousands of names may be asked for thousands.
-            if length.abs_diff(count) > most {
-                return None;
-            }
-            let distance = strsim::damerau_levenshtein(text, candidate);
-            (distance <= most).then_some((distance, candidate))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn closest_finds_a_slip_and_no_stranger() {
-        let known = ["type", "durable", "message_ttl"];
-        let near = |text| closest(text, known.iter().copied());
-        assert_eq!(near("typ"), Some("type"));
-        assert_eq!(near("durabel"), Some("durable"));
-        assert_eq!(near("message-ttl"), Some("message_ttl"));
-        assert_eq!(near("bindings"), None);
     }
 }

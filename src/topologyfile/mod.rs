@@ -8,6 +8,7 @@
 mod allow;
 mod bindings;
 mod check;
+mod closest;
 mod exchanges;
 mod export;
 mod fields;
@@ -16,6 +17,7 @@ mod policies;
 mod queue_fields;
 mod queue_types;
 mod queues;
+mod retry_fields;
 mod routing_tests;
 mod schema;
 mod secrets;
@@ -32,8 +34,8 @@ mod workers;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::topology::{PolicyKind, Topology};
 
+pub(crate) use closest::closest;
 pub use export::{Exported, expanded, export};
-pub(crate) use fields::closest;
 pub use file::File;
 pub use schema::schema;
 

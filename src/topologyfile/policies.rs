@@ -6,7 +6,8 @@ use crate::lint::Subject;
 use crate::topology::{ApplyTo, ExchangeName, Pattern, Policy, PolicyKind, PolicyName, Topology};
 use crate::topologyfile::bindings::required;
 use crate::topologyfile::check::Places;
-use crate::topologyfile::fields::{Reader, closest};
+use crate::topologyfile::closest;
+use crate::topologyfile::fields::Reader;
 use crate::topologyfile::tree::{Node, Value};
 
 /// Every key a policy can have.

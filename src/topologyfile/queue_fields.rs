@@ -3,10 +3,9 @@
 use std::ops::RangeInclusive;
 
 use crate::diagnostic::Diagnostic;
-use crate::retry::{RetryPolicy, Strategy, check_delays};
 use crate::topology::{
     DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
-    DeliveryLimit, ExchangeName, LeaderLocator, Overflow, Queue, QueueName, QueueType, RoutingKey,
+    DeliveryLimit, ExchangeName, LeaderLocator, Overflow, Queue, QueueType, RoutingKey,
 };
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::{Fields, Reader};
@@ -46,13 +45,6 @@ pub(super) const DEAD_LETTER_KEYS: [&str; 3] = ["exchange", "key", "strategy"];
 /// Every key of `delayed_retry`.
 pub(super) const DELAYED_RETRY_KEYS: [&str; 3] = ["type", "min", "max"];
 
-/// Every key of `retry`.
-pub(super) const RETRY_KEYS: [&str; 4] =
-    ["strategy", "delays", "max_attempts", "dead_letter_queue"];
-
-/// Every key of a worker's `retry`, whose dead-letter queue is given.
-pub(super) const WORKER_RETRY_KEYS: [&str; 3] = ["strategy", "delays", "max_attempts"];
-
 /// Raw arguments that have a typed key of their own.
 pub(super) const TYPED: [(&str, &str); 22] = [
     ("x-queue-type", "type"),
@@ -87,9 +79,6 @@ pub(super) const PRIORITIES: RangeInclusive<u64> = 1..=255;
 
 /// How many replicas can be asked for.
 pub(super) const REPLICAS: RangeInclusive<u64> = 1..=1000;
-
-/// How often a message can be tried.
-pub(super) const ATTEMPTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
 
 /// Delivery limits that are no `unlimited`.
 pub(super) const DELIVERY_LIMITS: RangeInclusive<u64> = 0..=u32::MAX as u64;
@@ -347,66 +336,5 @@ impl Part<'_, '_> {
             }
         }
         self.reader.table(node, &what)
-    }
-
-    fn retry(&mut self) -> Option<RetryPolicy> {
-        let node = self.fields.get("retry")?;
-        let what = format!("`retry` of {}", self.what);
-        let known: &'static [&'static str] = if self.of_worker {
-            &WORKER_RETRY_KEYS
-        } else {
-            &RETRY_KEYS
-        };
-        let fields = self.reader.fields(node, &what, known)?;
-        let strategy = match fields.get("strategy") {
-            None => self.of_worker.then_some(Strategy::Dlx),
-            Some(node) => {
-                let of = format!("`strategy` of {what}");
-                self.reader.word(node, &of, &Strategy::ALL)
-            }
-        };
-        let strategy_is_read = strategy.is_some() || fields.get("strategy").is_none();
-        let max_attempts = fields.get("max_attempts").and_then(|node| {
-            self.reader
-                .integer(node, &format!("`max_attempts` of {what}"), ATTEMPTS)
-        });
-        let dead_letter_queue = fields.get("dead_letter_queue").and_then(|node| {
-            let name = self.reader.name(
-                node,
-                &format!("`dead_letter_queue` of {what}"),
-                QueueName::new,
-            )?;
-            self.places
-                .queue(&name, node.place(), format!("{what} names it"));
-            Some(name)
-        });
-        let delays_node = fields.get("delays");
-        let mut delays = Vec::new();
-        for item in delays_node.map_or(&[] as &[Node], |node| {
-            self.reader.items(node, &format!("`delays` of {what}"))
-        }) {
-            delays.extend(self.reader.duration(item, &format!("a delay of {what}")));
-        }
-        let policy = RetryPolicy {
-            strategy,
-            delays,
-            jitter: crate::topology::Jitter::None,
-            max_attempts: max_attempts.and_then(|n| u32::try_from(n).ok()),
-            dead_letter_queue,
-        };
-        // What could not be read has been reported, and would be missed here.
-        let read = strategy_is_read
-            && delays_node.is_none_or(|node| node.item_count() == Some(policy.delays.len()));
-        if read && let Err(problem) = check_delays(&policy) {
-            self.reader.report(
-                Diagnostic::new(
-                    "MQ103",
-                    delays_node.map_or_else(|| node.start(), Node::place),
-                    format!("{what} has {problem}"),
-                )
-                .help(problem.way_out()),
-            );
-        }
-        strategy_is_read.then_some(policy)
     }
 }

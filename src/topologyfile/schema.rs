@@ -14,6 +14,7 @@ mod binding;
 mod exchange;
 mod policy;
 mod queue;
+mod retry;
 mod short_form;
 mod test_case;
 mod user;

@@ -6,7 +6,7 @@ use crate::topology::MaxAge;
 
 /// The longest duration any broker takes: ten years, on quorum queues. Classic
 /// queues take 2^32 − 1 ms (49 days) and say so themselves (measured).
-const MAX_DURATION: Duration = Duration::from_hours(87_600);
+pub(super) const MAX_DURATION: Duration = Duration::from_hours(87_600);
 
 /// Reads `10m`, `1h 30m`, `500ms`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {

@@ -84,11 +84,13 @@ fn read_one(
     let waits = policy.strategy != Some(Strategy::Immediate);
     if waits && policy.delays.is_empty() {
         // The other cases have been reported where delays are read.
-        if policy.strategy != Some(Strategy::Backoff) && retry_node.entry("delays").is_none() {
+        let delays = retry_node.entry("delays");
+        let none = delays.is_none_or(|node| node.item_count() == Some(0));
+        if policy.strategy != Some(Strategy::Backoff) && none {
             reader.report(
                 Diagnostic::new(
                     "MQ107",
-                    retry_node.start(),
+                    delays.map_or_else(|| retry_node.start(), Node::place),
                     format!("`retry` of {what} has no `delays`"),
                 )
                 .help("add `delays: [10s]`: how long a failed message waits"),
@@ -145,47 +147,66 @@ mod tests {
             proptest::option::of(1_u64..1000),
             proptest::bool::ANY,
             proptest::bool::ANY,
+            proptest::option::of((10_u32..50, proptest::option::of(1_u64..1_000_000_000))),
+            proptest::option::of(0_u8..100),
         )
-            .prop_map(|(which, mut delays, more, length, bound, classic)| {
-                let (word, strategy) = Strategy::ALL[which];
-                delays.sort_unstable();
-                match strategy {
-                    Strategy::Dlx => delays.truncate(1),
-                    Strategy::Native => delays.truncate(2),
-                    Strategy::Immediate => delays.clear(),
-                    Strategy::Backoff => {}
-                }
-                let attempts = u32::try_from(delays.len()).expect("few") + 1;
-                let delays: Vec<String> = delays
-                    .iter()
-                    .map(|delay| {
-                        humantime::format_duration(Duration::from_millis(*delay)).to_string()
-                    })
-                    .collect();
-                // The default of 5 attempts reaches 4 delays.
-                let attempts = match more {
-                    None if delays.len() <= 4 => String::new(),
-                    more => format!(", max_attempts: {}", attempts + more.unwrap_or(0)),
-                };
-                let delays = if delays.is_empty() {
-                    String::new()
-                } else {
-                    format!(", delays: [{}]", delays.join(", "))
-                };
-                let mut text = format!("retry: {{ strategy: {word}{delays}{attempts} }}");
-                if let Some(length) = length {
-                    text.push_str(&format!(", max_length: {length}, overflow: reject-publish"));
-                }
-                if bound {
-                    text.push_str(
-                        ", bind: [ { exchange: in, key: 'a.*' }, { exchange: in, key: b } ]",
-                    );
-                }
-                if classic && strategy != Strategy::Native {
-                    text.push_str(", type: classic, max_priority: 3");
-                }
-                (strategy, text)
-            })
+            .prop_map(
+                |(which, mut delays, more, length, bound, classic, growing, jitter)| {
+                    let (word, strategy) = Strategy::ALL[which];
+                    delays.sort_unstable();
+                    match strategy {
+                        Strategy::Dlx => delays.truncate(1),
+                        Strategy::Native => delays.truncate(2),
+                        Strategy::Immediate => delays.clear(),
+                        Strategy::Backoff => {}
+                    }
+                    let attempts = u32::try_from(delays.len()).expect("few") + 1;
+                    let delays: Vec<String> = delays
+                        .iter()
+                        .map(|delay| {
+                            humantime::format_duration(Duration::from_millis(*delay)).to_string()
+                        })
+                        .collect();
+                    // The default of 5 attempts reaches 4 delays.
+                    let attempts = match more {
+                        None if delays.len() <= 4 => String::new(),
+                        more => format!(", max_attempts: {}", attempts + more.unwrap_or(0)),
+                    };
+                    let delays = match (growing, delays.first()) {
+                        (_, None) => String::new(),
+                        (Some((tenths, more)), Some(first)) if strategy == Strategy::Backoff => {
+                            let factor = f64::from(tenths) / 10.0;
+                            let max = more.map_or(String::new(), |more| {
+                                let max = Duration::from_millis(100_000_000 + more);
+                                format!(", max: {}", humantime::format_duration(max))
+                            });
+                            format!(", delays: {{ first: {first}, factor: {factor}{max} }}")
+                        }
+                        _ => format!(", delays: [{}]", delays.join(", ")),
+                    };
+                    let jitter = match jitter {
+                        Some(percent) if strategy == Strategy::Backoff => match percent {
+                            0 => ", jitter: full".to_owned(),
+                            percent => format!(", jitter: {percent}%"),
+                        },
+                        _ => String::new(),
+                    };
+                    let mut text =
+                        format!("retry: {{ strategy: {word}{delays}{jitter}{attempts} }}");
+                    if let Some(length) = length {
+                        text.push_str(&format!(", max_length: {length}, overflow: reject-publish"));
+                    }
+                    if bound {
+                        text.push_str(
+                            ", bind: [ { exchange: in, key: 'a.*' }, { exchange: in, key: b } ]",
+                        );
+                    }
+                    if classic && strategy != Strategy::Native {
+                        text.push_str(", type: classic, max_priority: 3");
+                    }
+                    (strategy, text)
+                },
+            )
     }
 
     proptest! {

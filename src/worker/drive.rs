@@ -8,7 +8,7 @@
     reason = "the edge where the worker meets the clock"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::amqp::{Connection, Incoming, Subscription};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Handler;
-use crate::message::{Delivery, copied_attempts};
-use crate::retry::{Attempt, Outcome, RetryPath, Strategy};
+use crate::message::{Delivery, ResultTo};
+use crate::retry::{Attempt, HandlerResult, Jitter, Outcome, RetryPath, Trace};
 use crate::topology::QueueName;
 use crate::worker::drained::{DrainCheck, Emptiness};
-use crate::worker::machine::{Event, Machine, StopReason};
+use crate::worker::event::{Event, StopReason};
+use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
+use crate::worker::taken::{Taken, taken};
 
 /// How often idleness and emptiness are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-/// Headers, in bytes, that leave no room for what a dead-lettering adds: one
-/// frame of 128 KiB must hold them all, and lapin refuses a larger one.
-const FULL_HEADERS: usize = 128 * 1024 - 4096;
 
 /// What the user asked for, apart from what bounds the machine.
 pub struct Wanted {
@@ -50,6 +48,21 @@ pub struct Wanted {
     pub idle_timeout: Option<Duration>,
     /// How long running handlers may take once the worker stops.
     pub grace: Duration,
+    /// Where what handlers give back is published, if anywhere.
+    pub results: Option<ResultTo>,
+    /// Whether what a failed handler gives back is the body of the next attempt.
+    pub retry_with_result: bool,
+    /// How far delays are scattered.
+    pub jitter: Jitter,
+    /// Host and process, for the headers of dead letters.
+    pub worker: String,
+}
+
+/// A delivery in work and what its last attempt left behind.
+pub(super) struct InWork {
+    pub(super) delivery: Arc<Delivery>,
+    pub(super) result: Option<HandlerResult>,
+    pub(super) trace: Trace,
 }
 
 /// How one session ended.
@@ -76,10 +89,16 @@ pub struct Session<'s> {
     pub(super) wanted: &'s Wanted,
     pub(super) connection: &'s Connection,
     pub(super) subscription: Subscription<'s>,
+    /// What came back without an outcome may end this worker too, and who is
+    /// in its hands then has come back once more: such messages are taken one
+    /// by one. They are the first to be handed out.
+    on_probation: bool,
     pub(super) machine: &'s mut Machine,
-    pub(super) deliveries: BTreeMap<u64, Arc<Delivery>>,
+    pub(super) deliveries: BTreeMap<u64, InWork>,
     pub(super) running: JoinSet<(u64, Attempt)>,
+    pub(super) held: JoinSet<u64>,
     pub(super) parker: Parker,
+    pub(super) answering: BTreeSet<u64>,
     pub(super) kill: watch::Sender<bool>,
     pub(super) drain_check: DrainCheck,
     pub(super) retries_out: u64,
@@ -100,7 +119,10 @@ impl<'s> Session<'s> {
         machine: &'s mut Machine,
         limit: Duration,
     ) -> Result<Self> {
-        let subscription = Subscription::open(connection, &wanted.queue, wanted.prefetch).await?;
+        let counts_returns = (wanted.path.as_ref()).is_some_and(|path| path.counts_returns);
+        let on_probation = counts_returns && wanted.prefetch > 1;
+        let prefetch = if on_probation { 1 } else { wanted.prefetch };
+        let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
         let longest_wait = wanted
             .path
             .as_ref()
@@ -109,10 +131,13 @@ impl<'s> Session<'s> {
             wanted,
             connection,
             subscription,
+            on_probation,
             machine,
             deliveries: BTreeMap::new(),
             running: JoinSet::new(),
+            held: JoinSet::new(),
             parker: Parker::start(connection.endpoint().clone(), limit),
+            answering: BTreeSet::new(),
             kill: watch::Sender::new(false),
             drain_check: DrainCheck::new(longest_wait),
             retries_out: 0,
@@ -142,15 +167,17 @@ impl<'s> Session<'s> {
                 }
                 Some(ended) = self.running.join_next() => match ended {
                     Ok((tag, attempt)) => {
-                        let outcome = attempt.outcome;
-                        self.tell(tag, &outcome);
-                        self.apply(Event::Finished { tag, outcome }, handling).await
+                        let event = self.finished(tag, attempt);
+                        self.apply(event, handling).await
                     }
                     Err(error) => Err(Error::new(
                         ErrorKind::Internal,
                         format!("a handler task broke: {error}"),
                     )),
                 },
+                Some(Ok(tag)) = self.held.join_next() => {
+                    self.apply(Event::Waited { tag }, handling).await
+                }
                 (tag, result) = self.parker.next() => self.published(tag, result, handling).await,
                 Some(signal) = signals.recv() => {
                     if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
@@ -181,9 +208,9 @@ impl<'s> Session<'s> {
         for tag in self.machine.being_published() {
             let error = Error::new(
                 ErrorKind::TimedOut,
-                "a dead letter was not confirmed before the grace period was over",
+                "a copy was not confirmed before the grace period was over",
             )
-            .hint("it may be there twice; give it longer with --grace");
+            .hint("it may be there twice; give it longer with --drain-timeout");
             let result = Err(error);
             self.apply(Event::Published { tag, result }, handling)
                 .await?;
@@ -197,6 +224,13 @@ impl<'s> Session<'s> {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
                 let event = self.take(tag, *delivery);
+                let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
+                if self.on_probation && is_harmless && self.machine.stop_reason().is_none() {
+                    self.on_probation = false;
+                    self.subscription
+                        .change_prefetch(self.wanted.prefetch)
+                        .await?;
+                }
                 self.apply(event, handling).await
             }
             Incoming::Failed(error) => Err(error),
@@ -227,38 +261,67 @@ impl<'s> Session<'s> {
     }
 
     fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
-        let deaths = delivery.deaths();
-        let queue = self.wanted.queue.as_str();
-        let facts = self.connection.facts();
-        let died_otherwise = deaths
-            .deaths
-            .iter()
-            .any(|death| death.queue == queue && death.reason != "rejected");
-        // A nack makes the broker add to the headers; where there is no room
-        // for that the message could never be delivered again.
-        let no_room = delivery.properties.encoded_bytes() > FULL_HEADERS;
-        let nack_is_unsafe = no_room
-            || (deaths.malformed && facts.malformed_x_death_is_fatal())
-            || (died_otherwise && facts.older_deaths_are_fatal());
-        let failed = match &self.wanted.path {
-            Some(path) if path.strategy == Strategy::Dlx => deaths
-                .rejected_from(queue)
-                .saturating_add(copied_attempts(&delivery.properties.headers)),
-            // Every retry is a copy; a rejection is of somebody else, who moved
-            // it back from the dead-letter queue.
-            Some(path) if path.strategy == Strategy::Backoff => {
-                copied_attempts(&delivery.properties.headers)
-            }
-            _ => 0,
-        };
-        if failed > 0 {
+        let Taken {
+            attempt,
+            nack_is_unsafe,
+            returns,
+        } = taken(
+            &delivery,
+            self.wanted.path.as_ref(),
+            self.connection.facts(),
+        );
+        if attempt > 1 {
             self.retries_out = self.retries_out.saturating_sub(1);
         }
-        self.deliveries.insert(tag, Arc::new(delivery));
+        self.deliveries.insert(
+            tag,
+            InWork {
+                delivery: Arc::new(delivery),
+                result: None,
+                trace: Trace::default(),
+            },
+        );
         Event::Delivered {
             tag,
-            attempt: u32::try_from(failed).unwrap_or(u32::MAX).saturating_add(1),
+            attempt,
             nack_is_unsafe,
+            returns,
+        }
+    }
+
+    /// Keeps what the attempt left behind until its message is settled.
+    fn finished(&mut self, tag: u64, attempt: Attempt) -> Event {
+        let Attempt {
+            outcome,
+            result,
+            trace,
+        } = attempt;
+        self.tell(tag, &outcome);
+        let publishes = outcome == Outcome::Done && self.answers(tag);
+        let changes = matches!(outcome, Outcome::Failed { .. }) && self.wanted.retry_with_result;
+        let result = result.filter(|_| publishes || changes);
+        let is_used = result.is_some();
+        if let Some(in_work) = self.deliveries.get_mut(&tag) {
+            in_work.result = result;
+            in_work.trace = trace;
+        }
+        Event::Finished {
+            tag,
+            outcome,
+            result: is_used,
+        }
+    }
+
+    /// Whether there is somebody to give a result to.
+    fn answers(&self, tag: u64) -> bool {
+        match &self.wanted.results {
+            None => false,
+            Some(ResultTo::Exchange { .. }) => true,
+            Some(ResultTo::ReplyTo) => self
+                .deliveries
+                .get(&tag)
+                .and_then(|in_work| in_work.delivery.properties.reply_to.as_ref())
+                .is_some_and(|reply_to| !reply_to.is_empty()),
         }
     }
 
@@ -271,6 +334,15 @@ impl<'s> Session<'s> {
         match result {
             // The broker went away: that is the connection's failure, not the message's.
             Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+            Err(error)
+                if error.kind() == ErrorKind::Unroutable
+                    && self.wanted.results == Some(ResultTo::ReplyTo)
+                    && self.answering.remove(&tag) =>
+            {
+                let why = format!("the work is done, but {}", error.message());
+                self.apply(Event::NobodyToAnswer { tag, why }, handling)
+                    .await
+            }
             result => self.apply(Event::Published { tag, result }, handling).await,
         }
     }

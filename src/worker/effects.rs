@@ -4,6 +4,7 @@
     reason = "the edge where effects meet the clock"
 )]
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,11 +13,12 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
-use crate::message::{Parking, park, retry_copy};
-use crate::retry::Outcome;
-use crate::topology::RoutingKey;
+use crate::message::{Delivery, Parking, park, result_of, retry_copy};
+use crate::retry::{Outcome, RetryPath};
+use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drive::{Handling, Session, later};
-use crate::worker::machine::{Effect, Event, StopReason};
+use crate::worker::event::{Effect, Event, StopReason};
+use crate::worker::parker::Purpose;
 
 impl Session<'_> {
     /// Hands an event to the machine and does what it says, until it says nothing more.
@@ -39,21 +41,40 @@ impl Session<'_> {
     ) -> Result<Option<Event>> {
         match effect {
             Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
+            Effect::Hold { tag, wait } => {
+                self.held.spawn(async move {
+                    tokio::time::sleep(wait).await;
+                    tag
+                });
+            }
             Effect::Ack { tag } => {
-                self.deliveries.remove(&tag);
+                self.forget(tag);
                 self.subscription.ack(tag).await?;
             }
             Effect::DeadLetter { tag } => {
-                self.deliveries.remove(&tag);
-                if let Some(error) = self.missing_wait_queue().await? {
+                self.forget(tag);
+                if let Some(error) = self.missing(|path| &path.wait_queues).await? {
                     self.subscription.release(tag).await?;
                     return Ok(Some(Event::Stop(StopReason::NotParked(error))));
                 }
                 self.subscription.dead_letter(tag).await?;
                 self.retry_left();
             }
+            Effect::Bury { tag } => {
+                self.forget(tag);
+                if let Some(error) = self.missing(|path| &path.dead_letter_queues).await? {
+                    self.subscription.release(tag).await?;
+                    return Ok(Some(Event::Stop(StopReason::NotParked(error))));
+                }
+                self.subscription.dead_letter(tag).await?;
+            }
+            Effect::Requeue { tag } => {
+                self.forget(tag);
+                self.subscription.requeue(tag).await?;
+                self.retry_left();
+            }
             Effect::Release { tag } => {
-                self.deliveries.remove(&tag);
+                self.forget(tag);
                 self.subscription.release(tag).await?;
             }
             Effect::Park {
@@ -61,26 +82,44 @@ impl Session<'_> {
                 attempt,
                 reason,
             } => {
-                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
+                if let (Some(in_work), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
                 {
+                    let delivery = &in_work.delivery;
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
                     let parking = Parking {
                         queue: &self.wanted.queue,
                         reason: &reason,
+                        trace: &in_work.trace,
                         attempt,
+                        worker: &self.wanted.worker,
                         now: now(),
                     };
                     let copy = park(delivery, &path.end_address(&key), &parking);
-                    self.parker.publish(tag, copy);
+                    self.parker.publish(tag, Purpose::DeadLetter, copy);
                 }
             }
-            Effect::RetryByCopy { tag, attempt } => {
-                if let (Some(delivery), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
+            Effect::RetryByCopy { tag, attempt, wait } => {
+                if let (Some(in_work), Some(path)) =
+                    (self.deliveries.get_mut(&tag), &self.wanted.path)
                 {
+                    let delivery = &in_work.delivery;
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let copy = retry_copy(delivery, &path.retry_address(&key, attempt), attempt);
-                    self.parker.publish(tag, copy);
+                    let waiting =
+                        path.waiting(&key, attempt, wait, self.wanted.jitter, fastrand::f64());
+                    let changed = in_work.result.take().map(|result| result.body);
+                    let copy = retry_copy(delivery, &waiting, attempt, changed);
+                    self.parker.publish(tag, Purpose::Retry, copy);
                     self.retry_left();
+                }
+            }
+            Effect::PublishResult { tag } => {
+                if let (Some(in_work), Some(to)) = (self.deliveries.get(&tag), &self.wanted.results)
+                    && let Some(result) = &in_work.result
+                    && let Some(publication) =
+                        result_of(&in_work.delivery, &self.wanted.queue, result, to)?
+                {
+                    self.answering.insert(tag);
+                    self.parker.publish(tag, Purpose::Result, publication);
                 }
             }
             Effect::CancelConsumer => {
@@ -95,7 +134,15 @@ impl Session<'_> {
     }
 
     fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
-        let delivery = Arc::clone(self.deliveries.get(&tag)?);
+        let in_work = self.deliveries.get_mut(&tag)?;
+        // Of an attempt that failed in our hands.
+        if let Some(changed) = in_work.result.take() {
+            in_work.delivery = Arc::new(Delivery {
+                body: changed.body,
+                ..(*in_work.delivery).clone()
+            });
+        }
+        let delivery = Arc::clone(&in_work.delivery);
         match handling {
             Handling::Run(handler) => {
                 let handler = handler.clone();
@@ -106,7 +153,7 @@ impl Session<'_> {
                     delivery,
                     attempt,
                     max_attempts: self.wanted.max_attempts,
-                    wants_result: false,
+                    wants_result: self.wanted.results.is_some() || self.wanted.retry_with_result,
                 };
                 self.running.spawn(async move {
                     let ended = handler.run(job, kill).await;
@@ -114,20 +161,26 @@ impl Session<'_> {
                 });
                 None
             }
-            Handling::Print(print) => match print(&delivery) {
-                Ok(()) => Some(Event::Finished {
+            Handling::Print(print) => Some(match print(&delivery) {
+                Ok(()) => Event::Finished {
                     tag,
                     outcome: Outcome::Done,
-                }),
+                    result: false,
+                },
                 Err(error) => {
                     let reason = match error.kind() {
                         io::ErrorKind::BrokenPipe => StopReason::ReaderGone,
                         _ => StopReason::Output(error.to_string()),
                     };
-                    Some(Event::Unprinted { tag, reason })
+                    Event::Unprinted { tag, reason }
                 }
-            },
+            }),
         }
+    }
+
+    fn forget(&mut self, tag: u64) {
+        self.deliveries.remove(&tag);
+        self.answering.remove(&tag);
     }
 
     /// Each failed attempt is told when it happens, not only summed up.
@@ -142,7 +195,7 @@ impl Session<'_> {
         let message_id = self
             .deliveries
             .get(&tag)
-            .and_then(|delivery| delivery.properties.message_id.as_deref());
+            .and_then(|in_work| in_work.delivery.properties.message_id.as_deref());
         tracing::warn!(
             queue = %self.wanted.queue,
             message_id,
@@ -158,14 +211,19 @@ impl Session<'_> {
         self.last_retry = Instant::now();
     }
 
-    /// A nack into a wait queue that is gone deletes the message, and nobody says so.
-    async fn missing_wait_queue(&self) -> Result<Option<Error>> {
-        for queue in self.wanted.path.iter().flat_map(|path| &path.wait_queues) {
+    /// A nack into a queue that is gone deletes the message, and nobody says so.
+    async fn missing(
+        &self,
+        needed: impl Fn(&RetryPath) -> &BTreeSet<QueueName>,
+    ) -> Result<Option<Error>> {
+        for queue in self.wanted.path.iter().flat_map(needed) {
             if self.connection.queue_status(queue).await?.is_none() {
                 return Ok(Some(
                     Error::new(
                         ErrorKind::Unroutable,
-                        format!("the wait queue '{queue}' is gone, so a retry would be deleted"),
+                        format!(
+                            "queue '{queue}' is gone, so what is nacked into it would be deleted"
+                        ),
                     )
                     .hint(
                         "declare it again (`mq topology apply FILE`), then start the worker again",

@@ -2,140 +2,16 @@
 //!
 //! Invariants (property-tested): every delivery is settled exactly once, no
 //! settle happens before the outcome it reports is confirmed, no more than
-//! `prefetch` deliveries are in work, and nothing new starts once draining.
+//! `prefetch` deliveries are in work and no more than `jobs` handlers run, and
+//! nothing new starts once draining.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
-use crate::worker::Counts;
-
-/// What bounds the worker; fixed for its life.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most messages in work at once; at least 1.
-    pub prefetch: u16,
-    /// Stop after this many deliveries were taken; each is still worked to its end.
-    pub max_messages: Option<u64>,
-    /// Attempts for each message, the first included; at least 1.
-    pub max_attempts: u32,
-    /// How failed messages come back.
-    pub strategy: Strategy,
-    /// Whether retries through the broker must be proved by a confirmed, routed
-    /// copy, because it could not be seen where a nack leads.
-    pub prove_retries: bool,
-}
-
-/// Why the worker stops.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// SIGTERM, SIGINT or SIGHUP.
-    Signal,
-    /// `--max-messages` were taken.
-    MaxMessages,
-    /// The queue and its retries are drained.
-    Empty,
-    /// Nothing came for `--idle-timeout`.
-    Idle,
-    /// Whoever read our standard output went away.
-    ReaderGone,
-    /// Our own output could not be written.
-    Output(String),
-    /// The handler said that something it needs is down, or could not be started.
-    Handler {
-        /// Its words.
-        why: String,
-    },
-    /// A copy for the dead-letter queue was not taken; its message was put back.
-    NotParked(Error),
-    /// The broker ended the subscription and the queue is gone.
-    QueueGone,
-}
-
-/// What happens to the worker.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A message arrived for its `attempt`-th attempt.
-    Delivered {
-        /// Its delivery tag.
-        tag: u64,
-        /// 1 for the first.
-        attempt: u32,
-        /// Whether a nack could lose it: see [`crate::broker::BrokerFacts`].
-        nack_is_unsafe: bool,
-    },
-    /// An attempt ended.
-    Finished {
-        /// Its delivery tag.
-        tag: u64,
-        /// How.
-        outcome: Outcome,
-    },
-    /// A message could not be printed: give it back and stop.
-    Unprinted {
-        /// Its delivery tag.
-        tag: u64,
-        /// Why.
-        reason: StopReason,
-    },
-    /// A copy was published, or was not.
-    Published {
-        /// The delivery tag of its original.
-        tag: u64,
-        /// Confirmed and routed, or why not.
-        result: Result<(), Error>,
-    },
-    /// Stop taking messages.
-    Stop(StopReason),
-    /// The connection broke: what was in work comes back by itself.
-    ConnectionLost,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Start an attempt.
-    Run {
-        /// Its delivery tag.
-        tag: u64,
-        /// 1 for the first.
-        attempt: u32,
-    },
-    /// Settle as done.
-    Ack {
-        /// Its delivery tag.
-        tag: u64,
-    },
-    /// Nack without requeue.
-    DeadLetter {
-        /// Its delivery tag.
-        tag: u64,
-    },
-    /// Nack with requeue.
-    Release {
-        /// Its delivery tag.
-        tag: u64,
-    },
-    /// Publish a copy to the dead-letter queue, confirmed and routed.
-    Park {
-        /// Its delivery tag.
-        tag: u64,
-        /// The attempt that was the last.
-        attempt: u32,
-        /// Why.
-        reason: BuryReason,
-    },
-    /// Publish a copy without the broker's records into the wait queue of its
-    /// step, or to where a nack would lead, confirmed and routed.
-    RetryByCopy {
-        /// Its delivery tag.
-        tag: u64,
-        /// The attempt that failed.
-        attempt: u32,
-    },
-    /// Cancel the consumer; comes before any settle of the same event.
-    CancelConsumer,
-}
+use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
+use crate::worker::{Counts, DeadLetterBy, Limits};
 
 #[derive(Clone, Debug)]
 struct Flight {
@@ -146,9 +22,15 @@ struct Flight {
 
 #[derive(Clone, Debug)]
 enum Stage {
+    /// For a handler to be free.
+    Waiting,
     Running,
+    /// Held back until its next attempt.
+    Held,
     Parking(BuryReason),
     Copying,
+    /// Its result is being published.
+    Answering,
 }
 
 /// The state of the worker.
@@ -205,7 +87,10 @@ impl Machine {
     pub fn being_published(&self) -> Vec<u64> {
         self.flights
             .iter()
-            .filter(|(_, flight)| !matches!(flight.stage, Stage::Running))
+            .filter(|(_, flight)| match flight.stage {
+                Stage::Waiting | Stage::Running | Stage::Held => false,
+                Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
+            })
             .map(|(tag, _)| *tag)
             .collect()
     }
@@ -224,14 +109,34 @@ impl Machine {
 
     /// What an event means.
     pub fn handle(&mut self, event: Event) -> Vec<Effect> {
-        match event {
+        let mut effects = match event {
             Event::Delivered {
                 tag,
                 attempt,
                 nack_is_unsafe,
-            } => self.delivered(tag, attempt, nack_is_unsafe),
-            Event::Finished { tag, outcome } => self.finished(tag, outcome),
+                returns,
+            } => self.delivered(tag, attempt, nack_is_unsafe, returns),
+            Event::Finished {
+                tag,
+                outcome,
+                result,
+            } => self.finished(tag, outcome, result),
+            Event::Waited { tag } => {
+                if let Some(flight) = self.flights.get_mut(&tag)
+                    && matches!(flight.stage, Stage::Held)
+                {
+                    flight.stage = Stage::Waiting;
+                }
+                Vec::new()
+            }
             Event::Published { tag, result } => self.published(tag, result),
+            Event::NobodyToAnswer { tag, why } => match self.flights.get(&tag) {
+                Some(Flight {
+                    stage: Stage::Answering,
+                    ..
+                }) => self.bury(tag, BuryReason::Poison { why }),
+                Some(_) | None => Vec::new(),
+            },
             Event::Unprinted { tag, reason } => {
                 let mut effects = self.stop(reason);
                 effects.extend(self.release(tag));
@@ -243,10 +148,18 @@ impl Machine {
                 self.flights.clear();
                 Vec::new()
             }
-        }
+        };
+        self.start_waiting(&mut effects);
+        effects
     }
 
-    fn delivered(&mut self, tag: u64, attempt: u32, nack_is_unsafe: bool) -> Vec<Effect> {
+    fn delivered(
+        &mut self,
+        tag: u64,
+        attempt: u32,
+        nack_is_unsafe: bool,
+        returns: u64,
+    ) -> Vec<Effect> {
         self.counts.received += 1;
         if self.stop.is_some() || self.flights.len() >= usize::from(self.limits.prefetch) {
             self.counts.released += 1;
@@ -257,7 +170,7 @@ impl Machine {
             Flight {
                 attempt,
                 nack_is_unsafe,
-                stage: Stage::Running,
+                stage: Stage::Waiting,
             },
         );
         self.taken += 1;
@@ -268,12 +181,41 @@ impl Machine {
         };
         // A message that comes with more attempts than it may have still gets
         // one: the number may have been lowered, and an attempt is how the
-        // reason for its end is found.
-        effects.push(Effect::Run { tag, attempt });
+        // reason for its end is found. But one that ends its workers must not.
+        if returns > self.limits.max_returns {
+            let why = format!(
+                "it came back {returns} times without an outcome: its worker crashed, lost its connection or gave it back"
+            );
+            effects.extend(self.bury(tag, BuryReason::Returned { why }));
+        }
         effects
     }
 
-    fn finished(&mut self, tag: u64, outcome: Outcome) -> Vec<Effect> {
+    /// Handlers that are free take what waits, the oldest first.
+    fn start_waiting(&mut self, effects: &mut Vec<Effect>) {
+        if self.must_hurry() {
+            return;
+        }
+        let running = |flight: &&mut Flight| matches!(flight.stage, Stage::Running);
+        let busy = self.flights.values_mut().filter(running).count();
+        let free = usize::from(self.limits.jobs).saturating_sub(busy);
+        if free == 0 {
+            return;
+        }
+        let waiting = self
+            .flights
+            .iter_mut()
+            .filter(|(_, flight)| matches!(flight.stage, Stage::Waiting));
+        for (tag, flight) in waiting.take(free) {
+            flight.stage = Stage::Running;
+            effects.push(Effect::Run {
+                tag: *tag,
+                attempt: flight.attempt,
+            });
+        }
+    }
+
+    fn finished(&mut self, tag: u64, outcome: Outcome, result: bool) -> Vec<Effect> {
         let Some(flight) = self.flights.get(&tag).cloned() else {
             return Vec::new();
         };
@@ -285,46 +227,41 @@ impl Machine {
             flight.attempt,
             self.limits.max_attempts,
             self.limits.strategy,
+            self.limits.on_exhausted,
         ) {
+            Verdict::Ack if result && self.limits.publish_results => {
+                self.publishing(tag, Stage::Answering);
+                vec![Effect::PublishResult { tag }]
+            }
             Verdict::Ack => {
                 self.counts.acked += 1;
                 self.settle(tag, Effect::Ack { tag })
             }
-            Verdict::RetryThroughBroker { .. }
-                if flight.nack_is_unsafe
+            Verdict::RetryThroughBroker { wait, .. }
+                if wait.is_some()
+                    || flight.nack_is_unsafe
                     || self.limits.prove_retries
+                    || (result && self.limits.retry_with_result)
                     || self.limits.strategy == Strategy::Backoff =>
             {
-                self.publishing(tag, Stage::Copying);
-                vec![Effect::RetryByCopy {
-                    tag,
-                    attempt: flight.attempt,
-                }]
+                self.copy(tag, flight.attempt, wait)
             }
             Verdict::RetryThroughBroker { .. } => {
                 self.counts.retried += 1;
                 self.settle(tag, Effect::DeadLetter { tag })
             }
-            Verdict::RetryInPlace { .. } if self.must_hurry() => self.release(tag),
-            Verdict::RetryInPlace { .. } => {
+            // What it died of elsewhere, and its count there, came along: as a
+            // copy it starts anew.
+            Verdict::Requeue { .. } if flight.nack_is_unsafe => {
+                self.copy(tag, flight.attempt, None)
+            }
+            Verdict::Requeue { .. } => {
                 self.counts.retried += 1;
-                let attempt = flight.attempt.saturating_add(1);
-                if let Some(flight) = self.flights.get_mut(&tag) {
-                    flight.attempt = attempt;
-                }
-                vec![Effect::Run { tag, attempt }]
+                self.settle(tag, Effect::Requeue { tag })
             }
-            // Never a nack, even where it leads straight to the dead-letter
-            // queue: a nack cannot tell that the binding is gone (measured: the
-            // message vanishes), and it cannot carry the reason.
-            Verdict::Bury(reason) => {
-                self.publishing(tag, Stage::Parking(reason.clone()));
-                vec![Effect::Park {
-                    tag,
-                    attempt: flight.attempt,
-                    reason,
-                }]
-            }
+            Verdict::RetryInPlace { .. } if self.must_hurry() => self.release(tag),
+            Verdict::RetryInPlace { wait, .. } => self.again(tag, wait),
+            Verdict::Bury(reason) => self.bury(tag, reason),
             Verdict::ReleaseAndStop { why } => {
                 let mut effects = self.stop(StopReason::Handler { why });
                 effects.extend(self.release(tag));
@@ -334,12 +271,65 @@ impl Machine {
         }
     }
 
+    fn copy(&mut self, tag: u64, attempt: u32, wait: Option<Duration>) -> Vec<Effect> {
+        self.publishing(tag, Stage::Copying);
+        vec![Effect::RetryByCopy { tag, attempt, wait }]
+    }
+
+    /// The next attempt while it is held, perhaps after a pause.
+    fn again(&mut self, tag: u64, wait: Option<Duration>) -> Vec<Effect> {
+        self.counts.retried += 1;
+        let Some(flight) = self.flights.get_mut(&tag) else {
+            return Vec::new();
+        };
+        flight.attempt = flight.attempt.saturating_add(1);
+        match wait {
+            Some(wait) => {
+                flight.stage = Stage::Held;
+                let wait = wait.min(LONGEST_HOLD);
+                vec![Effect::Hold { tag, wait }]
+            }
+            None => vec![Effect::Run {
+                tag,
+                attempt: flight.attempt,
+            }],
+        }
+    }
+
+    /// By a nack only if that was asked for and is known to lead there: a nack
+    /// cannot tell that the binding is gone (measured: the message vanishes),
+    /// and it cannot carry the reason.
+    fn bury(&mut self, tag: u64, reason: BuryReason) -> Vec<Effect> {
+        let Some(flight) = self.flights.get(&tag) else {
+            return Vec::new();
+        };
+        let by_nack = self.limits.dead_letter == DeadLetterBy::Nack
+            && self.limits.strategy != Strategy::Dlx
+            && !self.limits.prove_retries
+            && !flight.nack_is_unsafe;
+        if by_nack {
+            self.count_buried(&reason);
+            return self.settle(tag, Effect::Bury { tag });
+        }
+        let attempt = match reason {
+            // The attempt that it would have had was not made.
+            BuryReason::Returned { .. } => flight.attempt.saturating_sub(1),
+            BuryReason::Poison { .. } | BuryReason::Exhausted { .. } => flight.attempt,
+        };
+        self.publishing(tag, Stage::Parking(reason.clone()));
+        vec![Effect::Park {
+            tag,
+            attempt,
+            reason,
+        }]
+    }
+
     fn published(&mut self, tag: u64, result: Result<(), Error>) -> Vec<Effect> {
         let Some(flight) = self.flights.get(&tag) else {
             return Vec::new();
         };
         match (flight.stage.clone(), result) {
-            (Stage::Running, _) => Vec::new(),
+            (Stage::Waiting | Stage::Running | Stage::Held, _) => Vec::new(),
             (Stage::Parking(reason), Ok(())) => {
                 self.count_buried(&reason);
                 self.settle(tag, Effect::Ack { tag })
@@ -348,7 +338,11 @@ impl Machine {
                 self.counts.retried += 1;
                 self.settle(tag, Effect::Ack { tag })
             }
-            (Stage::Parking(_) | Stage::Copying, Err(error)) => {
+            (Stage::Answering, Ok(())) => {
+                self.counts.acked += 1;
+                self.settle(tag, Effect::Ack { tag })
+            }
+            (Stage::Parking(_) | Stage::Copying | Stage::Answering, Err(error)) => {
                 let mut effects = self.stop(StopReason::NotParked(error));
                 effects.extend(self.release(tag));
                 effects
@@ -362,20 +356,26 @@ impl Machine {
         !matches!(self.stop, None | Some(StopReason::MaxMessages))
     }
 
-    /// The first reason counts; a consumer is cancelled once.
+    /// The first reason counts; a consumer is cancelled once. What no handler
+    /// has yet goes back.
     fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
-        match self.stop {
-            None => {
-                self.stop = Some(reason);
-                vec![Effect::CancelConsumer]
-            }
+        let mut effects = match self.stop {
+            None => vec![Effect::CancelConsumer],
             // No further messages were to come; now the running ones must end too.
-            Some(StopReason::MaxMessages) if reason != StopReason::MaxMessages => {
-                self.stop = Some(reason);
-                Vec::new()
-            }
-            Some(_) => Vec::new(),
+            Some(StopReason::MaxMessages) if reason != StopReason::MaxMessages => Vec::new(),
+            Some(_) => return Vec::new(),
+        };
+        self.stop = Some(reason);
+        if self.must_hurry() {
+            let idle: Vec<u64> = self
+                .flights
+                .iter()
+                .filter(|(_, flight)| matches!(flight.stage, Stage::Waiting | Stage::Held))
+                .map(|(tag, _)| *tag)
+                .collect();
+            effects.extend(idle.into_iter().flat_map(|tag| self.release(tag)));
         }
+        effects
     }
 
     fn publishing(&mut self, tag: u64, stage: Stage) {
@@ -386,7 +386,7 @@ impl Machine {
 
     fn count_buried(&mut self, reason: &BuryReason) {
         match reason {
-            BuryReason::Poison { .. } => self.counts.poison += 1,
+            BuryReason::Poison { .. } | BuryReason::Returned { .. } => self.counts.poison += 1,
             BuryReason::Exhausted { .. } => self.counts.exhausted += 1,
         }
     }

@@ -1,16 +1,21 @@
 //! The worker: takes messages, has them handled, settles each exactly once.
 //!
-//! `machine` decides (no sockets, no clock), `drive` brings it events, `effects`
-//! carries out what it says, `drained` says when nothing is left to come.
+//! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
+//! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
 
 mod counts;
 mod drained;
 mod drive;
 mod effects;
+mod event;
+mod limits;
 mod machine;
 mod parker;
+mod taken;
 
 pub use counts::Counts;
 pub use drained::{DrainCheck, Emptiness};
 pub use drive::{Ending, Handling, Session, Wanted};
-pub use machine::{Effect, Event, Limits, Machine, StopReason};
+pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
+pub use limits::{DeadLetterBy, Limits};
+pub use machine::Machine;

@@ -13,9 +13,30 @@ use crate::message::Publication;
 /// How long one copy may wait for its confirm.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(30);
 
+/// What a copy is published for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// To rest in the dead-letter queue.
+    DeadLetter,
+    /// To wait for its next attempt.
+    Retry,
+    /// What the handler gave back.
+    Result,
+}
+
+impl Purpose {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::DeadLetter => "a dead letter",
+            Self::Retry => "a retry",
+            Self::Result => "a result",
+        }
+    }
+}
+
 /// The hand-over to the publishing task.
 pub(super) struct Parker {
-    requests: mpsc::UnboundedSender<(u64, Publication)>,
+    requests: mpsc::UnboundedSender<(u64, Purpose, Publication)>,
     results: mpsc::UnboundedReceiver<(u64, Result<()>)>,
 }
 
@@ -23,33 +44,29 @@ impl Parker {
     /// Starts the task; it connects when the first copy is to be published.
     /// Outstanding copies are bounded by the worker's prefetch.
     pub(super) fn start(endpoint: Endpoint, limit: Duration) -> Self {
-        let (requests, mut incoming) = mpsc::unbounded_channel::<(u64, Publication)>();
+        let (requests, mut incoming) = mpsc::unbounded_channel::<(u64, Purpose, Publication)>();
         let (outgoing, results) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let Some(first) = incoming.recv().await else {
                 return;
             };
-            let connection = match Connection::open(
-                &[endpoint],
-                "mq consume (dead letters)",
-                limit,
-                Frames::Large,
-            )
-            .await
-            {
-                Ok(connection) => connection,
-                Err(error) => {
-                    let _ = outgoing.send((first.0, Err(error.clone())));
-                    while let Some((tag, _)) = incoming.recv().await {
-                        let _ = outgoing.send((tag, Err(error.clone())));
+            let connection =
+                match Connection::open(&[endpoint], "mq consume (publishes)", limit, Frames::Large)
+                    .await
+                {
+                    Ok(connection) => connection,
+                    Err(error) => {
+                        let _ = outgoing.send((first.0, Err(error.clone())));
+                        while let Some((tag, _, _)) = incoming.recv().await {
+                            let _ = outgoing.send((tag, Err(error.clone())));
+                        }
+                        return;
                     }
-                    return;
-                }
-            };
+                };
             let mut next = Some(first);
             let mut publisher = None;
-            while let Some((tag, publication)) = next {
-                let result = publish(&connection, &mut publisher, &publication).await;
+            while let Some((tag, purpose, publication)) = next {
+                let result = publish(&connection, &mut publisher, purpose, &publication).await;
                 let _ = outgoing.send((tag, result));
                 next = incoming.recv().await;
             }
@@ -59,9 +76,9 @@ impl Parker {
         Self { requests, results }
     }
 
-    pub(super) fn publish(&self, tag: u64, publication: Publication) {
+    pub(super) fn publish(&self, tag: u64, purpose: Purpose, publication: Publication) {
         // The task ends only when this sender is dropped.
-        let _ = self.requests.send((tag, publication));
+        let _ = self.requests.send((tag, purpose, publication));
     }
 
     /// The next outcome. Safe to drop while waiting.
@@ -78,6 +95,7 @@ impl Parker {
 async fn publish<'c>(
     connection: &'c Connection,
     kept: &mut Option<Publisher<'c>>,
+    purpose: Purpose,
     publication: &Publication,
 ) -> Result<()> {
     let mut publisher = match kept.take() {
@@ -96,14 +114,26 @@ async fn publish<'c>(
         Receipt::Routed => Ok(()),
         Receipt::Unroutable(said) => Err(Error::new(
             ErrorKind::Unroutable,
-            format!("no queue takes dead letters of {place} any more ({said})"),
+            match purpose {
+                Purpose::DeadLetter | Purpose::Retry => {
+                    format!("no queue takes dead letters of {place} any more ({said})")
+                }
+                Purpose::Result => format!("no queue takes results of {place} ({said})"),
+            },
         )
-        .hint("bind the dead-letter queue again (`mq topology apply FILE`), then start the worker again")),
+        .hint(match purpose {
+            Purpose::DeadLetter | Purpose::Retry => {
+                "bind the dead-letter queue again (`mq topology apply FILE`), then start the worker again"
+            }
+            Purpose::Result => {
+                "bind a queue for results there (`mq topology apply FILE`), then start the worker again"
+            }
+        })),
         Receipt::Refused => Err(Error::new(
             ErrorKind::Refused,
-            format!("the broker refused (nack) a dead letter for {place}"),
+            format!("the broker refused (nack) {} for {place}", purpose.word()),
         )
-        .hint("the dead-letter queue may be full (x-max-length with reject-publish); make room, then start the worker again")),
+        .hint("its queue may be full (x-max-length with reject-publish); make room, then start the worker again")),
         Receipt::Unknown(error) => Err(match error.way_out() {
             Some(_) => error,
             None => error.hint("the message is still in its queue: start the worker again"),

@@ -268,7 +268,12 @@ fn after_the_grace_period_handlers_are_ended_and_their_messages_go_back() {
     vhost.apply(&of_type(IMMEDIATE, "quorum"));
     vhost.publish("work", "x");
     let handler = Script::new("d=$(dirname $0); echo x >>$d/started; exec sleep 600");
-    let worker = consume(&vhost, &["--grace", "200ms", "-o", "json"], &handler).spawn();
+    let worker = consume(
+        &vhost,
+        &["--drain-timeout", "200ms", "-o", "json"],
+        &handler,
+    )
+    .spawn();
     wait_until("it to run", || handler.lines("started").len() == 1);
     worker.signal(Signal::TERM);
     let summary = worker.wait().code(0).json();

@@ -118,7 +118,10 @@ fn hostile_messages_cannot_drive_the_terminal() {
         "mq-queue".into(),
         AMQPValue::LongString("\x1b[2J\u{202e}evil".into()),
     );
-    headers.insert("mq-reason".into(), AMQPValue::LongString("\r\n\x07".into()));
+    headers.insert(
+        "mq-error-kind".into(),
+        AMQPValue::LongString("\r\n\x07".into()),
+    );
     let properties = BasicProperties::default().with_headers(headers);
     let binary = vec![0xff, 0x00, 0x1b];
     vhost.publish_raw(

@@ -27,6 +27,8 @@ mod policies;
 mod proxy;
 mod prune;
 mod publish;
+mod results;
+mod retries;
 mod routing;
 mod topology_test;
 mod users;

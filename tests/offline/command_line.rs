@@ -1,6 +1,6 @@
 //! What is typed wrong is usage (64), never clap's own 2, which means "blocked" here.
 
-use crate::support::Mq;
+use crate::support::{Mq, TextFile};
 
 #[test]
 fn nonsense_is_usage() {
@@ -30,9 +30,22 @@ fn nonsense_is_usage() {
             "n=99999999999999999999",
             "x",
         ],
-        &["consume", "q", "--print", "--grace", "500000000000y"],
+        &[
+            "consume",
+            "q",
+            "--print",
+            "--drain-timeout",
+            "500000000000y",
+        ],
         &["consume", "q"],
         &["consume", "q", "--print", "--prefetch", "0"],
+        &["consume", "q", "--print", "--strategy", "magic"],
+        &["consume", "q", "--print", "--delays", "0s"],
+        &["consume", "q", "--print", "--delays", "1s,soon"],
+        &["consume", "q", "--print", "--delays", "1s,,2s"],
+        &["consume", "q", "--print", "--delays", ""],
+        &["consume", "q", "--print", "--jitter", "100%"],
+        &["consume", "q", "--print", "--jitter", "25"],
         &["consume", "q", "--exec"],
         &["consume", "q", "--print", "--exec", "true"],
         &["dlq", "inspect"],
@@ -154,4 +167,108 @@ fn everything_after_exec_belongs_to_the_program() {
     .run()
     .code(69)
     .says(&["127.0.0.1:1", "refused"]);
+}
+
+/// What `consume` says with these flags before it asks any broker.
+fn judged(file: Option<&TextFile>, flags: &[&str], code: i32) -> String {
+    let mut args = vec!["--url", "amqp://127.0.0.1:1", "consume", "w"];
+    let path = file.map(TextFile::path);
+    if let Some(path) = &path {
+        args.extend(["--topology", path]);
+    }
+    args.extend(flags);
+    args.extend(["--exec", "true"]);
+    let ran = Mq::new(args).run().code(code);
+    assert!(ran.stdout.is_empty());
+    ran.stderr
+}
+
+#[test]
+fn retries_that_flags_ask_for_are_judged_before_anything_else() {
+    let mut said = String::new();
+    for flags in [
+        &["--delays", "1s"][..],
+        &["--jitter", "full"],
+        &["--strategy", "backoff"],
+        &["--strategy", "backoff", "--delays", "10s,1s"],
+        &["--strategy", "backoff", "--delays", "1s,2s,3s,4s,5s"],
+        &[
+            "--strategy",
+            "backoff",
+            "--delays",
+            "1s,2s",
+            "--max-attempts",
+            "2",
+        ],
+        &["--strategy", "immediate", "--delays", "1s"],
+        &["--strategy", "immediate", "--jitter", "1%"],
+        &["--strategy", "dlx", "--delays", "1s,2s"],
+        &["--strategy", "dlx", "--jitter", "25%"],
+        &["--strategy", "native", "--delays", "1s,2s,3s"],
+        &["--strategy", "native", "--jitter", "full"],
+    ] {
+        said.push_str(&format!(
+            "{}\n{}\n",
+            flags.join(" "),
+            judged(None, flags, 64)
+        ));
+    }
+    insta::assert_snapshot!(said);
+    // Nothing is wrong with these but the broker.
+    for flags in [
+        &["--strategy", "dlx"][..],
+        &["--strategy", "dlx", "--delays", "1s", "--jitter", "none"],
+        &["--strategy", "immediate", "--max-attempts", "1"],
+        &[
+            "--strategy",
+            "backoff",
+            "--delays",
+            "1s,10s,1m",
+            "--jitter",
+            "full",
+        ],
+    ] {
+        let said = judged(None, flags, 69);
+        assert!(said.contains("127.0.0.1:1"), "{flags:?}: {said}");
+    }
+}
+
+#[test]
+fn flags_beat_the_retry_of_the_file() {
+    let file = TextFile::new(
+        "t.yaml",
+        "version: 1
+workers: { w: { retry: { strategy: backoff, delays: { first: 1s }, jitter: 25%, max_attempts: 5 } } }
+",
+    );
+    for (flags, wrong) in [
+        (&[][..], None),
+        (&["--strategy", "backoff"], None),
+        // Fewer attempts than the file has delays for are no slip of the file's.
+        (&["--max-attempts", "2"], None),
+        (&["--jitter", "none", "--delays", "1s,2s"], None),
+        (
+            &["--delays", "1s,2s", "--max-attempts", "2"],
+            Some("2 delays, but 2 attempts are retried once"),
+        ),
+        (
+            &["--delays", "1s,2s,3s,4s,5s"],
+            Some("use --max-attempts 6 or more"),
+        ),
+        // Neither the delays nor the jitter of the file are another strategy's.
+        (&["--strategy", "dlx"], None),
+        (&["--strategy", "immediate"], None),
+        (
+            &["--strategy", "immediate", "--delays", "1s"],
+            Some("leave --delays out"),
+        ),
+        (
+            &["--strategy", "dlx", "--jitter", "full"],
+            Some("leave --jitter out, or use --strategy backoff"),
+        ),
+    ] {
+        let said = judged(Some(&file), flags, if wrong.is_some() { 64 } else { 69 });
+        let expected = wrong.unwrap_or("127.0.0.1:1");
+        assert!(said.contains(expected), "{flags:?}: {said}");
+    }
 }

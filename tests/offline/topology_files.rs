@@ -132,6 +132,51 @@ super_streams:
 }
 
 #[test]
+fn delays_that_cannot_be_kept_or_scattered_are_a_mistake() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+queues:
+  plain: { retry: { jitter: 25% } }
+workers:
+  once: { retry: { delays: [10s], jitter: full } }
+  at.once: { retry: { strategy: immediate, jitter: 1% } }
+  held: { retry: { strategy: native, delays: [1s], jitter: full } }
+  all: { retry: { strategy: backoff, delays: [1s], jitter: 100% } }
+  number: { retry: { strategy: backoff, delays: [1s], jitter: 25 } }
+  growing: { retry: { delays: { first: 1s } } }
+  bounds: { retry: { strategy: native, delays: { first: 1s, max: 1m } } }
+  headless: { retry: { strategy: backoff, delays: { factor: 2, maximum: 1m } } }
+  shrinks: { retry: { strategy: backoff, delays: { first: 1s, factor: 0.5 } } }
+  word: { retry: { strategy: backoff, delays: { first: soon, factor: two } } }
+  less: { retry: { strategy: backoff, delays: { first: 1m, max: 1s } } }
+  zero: { retry: { strategy: backoff, delays: { first: 0s } } }
+  never: { retry: { strategy: backoff, delays: { first: 1s }, max_attempts: 1 } }
+  slow: { retry: { strategy: backoff, delays: { first: 1s, factor: 1.001 }, max_attempts: 5000 } }
+  empty: { retry: { delays: [] } }
+  nothing: { retry: { strategy: native, delays: } }
+  six: { retry: { strategy: backoff, delays: [1s, 2s, 3s, 4s, 5s], max_attempts: six } }
+"
+    ));
+}
+
+#[test]
+fn delays_that_grow_are_written_out_as_a_list() {
+    let file = TextFile::new(
+        "t.yaml",
+        "version: 1
+workers:
+  w: { retry: { strategy: backoff, delays: { first: '${FIRST:-1s}', factor: 1.5, max: 3s }, jitter: '${JITTER:-25%}', max_attempts: 9 } }
+",
+    );
+    insta::assert_snapshot!(
+        Mq::new(["topology", "validate", "--expand", &file.path()])
+            .run()
+            .code(0)
+            .stdout
+    );
+}
+
+#[test]
 fn a_worker_is_judged_as_a_whole() {
     insta::assert_snapshot!(mistakes(
         "version: 1

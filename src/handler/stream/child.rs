@@ -9,21 +9,19 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::handler::Job;
 use crate::handler::environment::{OF_A_MESSAGE, OPTIONAL, STREAM_PROTOCOL};
+use crate::handler::listener::{Listener, PIPE_GRACE};
 use crate::handler::process_group::ProcessGroup;
 use crate::handler::program::Program;
-use crate::handler::stderr::Listener;
+
 use crate::handler::stream::protocol::{
     Answer, LONGEST_ANSWER, VERSION, decode, encode, quote_and_expect,
 };
-
-/// What lies between two events that belong together but come apart: the end of
-/// a child and the end of its output.
-pub(super) const MOMENT: Duration = Duration::from_millis(200);
 
 /// Read at once, in bytes.
 const READ_BUFFER: usize = 32 << 10;
@@ -38,7 +36,7 @@ pub(super) struct StreamChild {
     group: ProcessGroup,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    stderr: Listener,
+    listener: Listener,
     request: Vec<u8>,
     answer: Vec<u8>,
     answers: u64,
@@ -79,13 +77,14 @@ impl StreamChild {
         for name in OPTIONAL.into_iter().chain(OF_A_MESSAGE) {
             command.env_remove(name);
         }
+        let (words, write_end) = io::pipe()?;
         let mut child = command
             .args(&program.arguments)
             .env(STREAM_PROTOCOL, VERSION.to_string())
             .env("MQ_QUEUE", job.queue.as_str())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::from(write_end))
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
@@ -97,7 +96,7 @@ impl StreamChild {
         Ok(Self {
             stdin: child.stdin.take(),
             stdout: BufReader::with_capacity(READ_BUFFER, stdout),
-            stderr: Listener::start(child.stderr.take()),
+            listener: Listener::start(pipe::Receiver::from_owned_fd(words.into())?, job),
             child,
             group,
             request: Vec::new(),
@@ -118,13 +117,13 @@ impl StreamChild {
 
     /// The end of its standard error since the last message was given to it.
     pub(super) fn said(&self) -> String {
-        self.stderr.said()
+        self.listener.said()
     }
 
     /// Gives it a message and waits for the answer. When this is dropped before
     /// its end, or ends otherwise than with an answer, the child is of no use.
     pub(super) async fn ask(&mut self, id: u64, job: &Job) -> Reply {
-        self.stderr.forget();
+        self.listener.next(job);
         for buffer in [&mut self.request, &mut self.answer] {
             buffer.clear();
             buffer.shrink_to(KEPT_BUFFER);
@@ -178,7 +177,7 @@ impl StreamChild {
                 }
                 _ = self.child.wait() => {
                     // Its last words may still be on their way.
-                    return match timeout(MOMENT, &mut reading).await {
+                    return match timeout(PIPE_GRACE, &mut reading).await {
                         Ok(line) => line.exchanged(written.as_ref()),
                         Err(_) => Exchanged::Ended,
                     };
@@ -204,7 +203,7 @@ impl StreamChild {
         End {
             status: self.child.wait().await.ok(),
             by_itself,
-            stderr: self.stderr.finish().await,
+            stderr: self.listener.finish().await,
             unfinished: self.answer,
         }
     }

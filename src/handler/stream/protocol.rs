@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::field::table_to_json;
-use crate::handler::Job;
+use crate::handler::{Job, retry_after};
 use crate::message::{first_route, properties_to_json};
 use crate::printable::one_line;
 use crate::retry::{HandlerResult, Outcome};
@@ -207,10 +207,8 @@ fn understand(line: &[u8], id: u64) -> Result<Answer, String> {
 
 fn wait(json: &Json) -> Result<Duration, String> {
     let understood = match json {
-        Json::String(text) => humantime::parse_duration(text).ok(),
-        Json::Number(seconds) => seconds
-            .as_f64()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        Json::String(text) => retry_after::delay(text),
+        Json::Number(seconds) => retry_after::delay(&seconds.to_string()),
         _ => None,
     };
     understood.ok_or_else(|| {

@@ -4,31 +4,54 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::retry::{PathProblem, RetryPolicy, Strategy};
+use crate::retry::{DEFAULT_MAX_ATTEMPTS, PathProblem, RetryPolicy, Step, Strategy};
 use crate::routing::Router;
-use crate::topology::{DeadLetterKey, Queue, QueueName, QueueType, RoutingKey};
+use crate::topology::{
+    DeadLetterKey, DelayedRetryType, DeliveryLimit, Queue, QueueName, QueueType, RoutingKey,
+};
 
-/// The strategy that is in force and the wait queue of each of its steps.
+/// The limit of a quorum queue of 4.x that none is set on.
+const DEFAULT_DELIVERY_LIMIT: u64 = 20;
+
+/// The strategy that is in force and what it waits in.
+pub(super) struct Straight {
+    pub(super) strategy: Strategy,
+    /// Of [`Strategy::Backoff`].
+    pub(super) steps: Vec<Step>,
+    pub(super) longest_wait: Duration,
+}
+
+/// Which strategy is in force. A queue that holds back what is rejected is
+/// worked natively unless something else is asked for.
 pub(super) fn strategy(
     router: &Router<'_>,
     name: &QueueName,
     work: &Queue,
     policy: &RetryPolicy,
-) -> Result<(Strategy, Vec<QueueName>), PathProblem> {
-    match policy.strategy {
+) -> Result<Straight, PathProblem> {
+    let holds_back = work
+        .delayed_retry
+        .filter(|delayed| delayed.kind != DelayedRetryType::Returned);
+    match (policy.strategy, holds_back) {
+        (Some(Strategy::Native), _) | (None, Some(_)) => native(name, work, policy),
         // Who asked for `dlx` is told by whoever compares.
-        None | Some(Strategy::Immediate | Strategy::Dlx) => Ok((Strategy::Immediate, Vec::new())),
-        Some(Strategy::Backoff) => {
-            let steps: Vec<QueueName> = policy
-                .delays
-                .iter()
-                .map(|delay| wait_queue(router, name, *delay))
-                .collect::<Result<_, _>>()?;
-            Ok((Strategy::Backoff, steps))
-        }
-        Some(Strategy::Native) => {
-            holds_back(name, work, &policy.delays)?;
-            Ok((Strategy::Native, Vec::new()))
+        (None | Some(Strategy::Immediate | Strategy::Dlx), _) => Ok(Straight {
+            strategy: Strategy::Immediate,
+            steps: Vec::new(),
+            longest_wait: Duration::ZERO,
+        }),
+        (Some(Strategy::Backoff), _) => {
+            let step = |delay: &Duration| {
+                Ok(Step {
+                    queue: wait_queue(router, name, *delay)?,
+                    delay: *delay,
+                })
+            };
+            Ok(Straight {
+                strategy: Strategy::Backoff,
+                steps: policy.delays.iter().map(step).collect::<Result<_, _>>()?,
+                longest_wait: policy.delays.iter().max().copied().unwrap_or_default(),
+            })
         }
     }
 }
@@ -87,20 +110,37 @@ fn wait_queue(
         .ok_or_else(|| PathProblem::NoWaitQueue(work.clone(), delay))
 }
 
-fn holds_back(name: &QueueName, work: &Queue, delays: &[Duration]) -> Result<(), PathProblem> {
-    let (Some(QueueType::Quorum), Some(delayed)) = (&work.kind, &work.delayed_retry) else {
-        return Err(PathProblem::NoDelayedRetry(name.clone()));
+/// A native retry is a `basic.reject` with requeue, which raises the delivery
+/// count: it makes the delay grow, and tells the attempts (measured on 4.3.6).
+fn native(name: &QueueName, work: &Queue, policy: &RetryPolicy) -> Result<Straight, PathProblem> {
+    let delayed = match (&work.kind, &work.delayed_retry) {
+        (Some(QueueType::Quorum), Some(delayed)) if delayed.kind != DelayedRetryType::Returned => {
+            delayed
+        }
+        _ => return Err(PathProblem::NoDelayedRetry(name.clone())),
     };
-    let (Some(shortest), Some(longest)) = (delays.first(), delays.last()) else {
-        return Ok(());
+    // Without `max` the delay never grows.
+    let longest = delayed.max.unwrap_or(delayed.min);
+    if let (Some(first), Some(last)) = (policy.delays.first(), policy.delays.last()) {
+        let kept = [(*first, delayed.min), (*last, longest)];
+        if let Some((wanted, kept)) = kept.into_iter().find(|(wanted, kept)| wanted != kept) {
+            return Err(PathProblem::WaitsOtherwise(name.clone(), wanted, kept));
+        }
+    }
+    let limit = match work.delivery_limit {
+        Some(DeliveryLimit::Unlimited) => None,
+        Some(DeliveryLimit::Finite(limit)) => Some(u64::from(limit)),
+        None => Some(DEFAULT_DELIVERY_LIMIT),
     };
-    let kept = [
-        (*shortest, delayed.min),
-        // Without `max` the delay never grows.
-        (*longest, delayed.max.unwrap_or(delayed.min)),
-    ];
-    match kept.into_iter().find(|(wanted, kept)| wanted != kept) {
-        None => Ok(()),
-        Some((wanted, kept)) => Err(PathProblem::WaitsOtherwise(name.clone(), wanted, kept)),
+    let attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
+    match limit {
+        Some(limit) if limit < u64::from(attempts.saturating_sub(1)) => {
+            Err(PathProblem::LimitEndsFirst(name.clone(), limit, attempts))
+        }
+        _ => Ok(Straight {
+            strategy: Strategy::Native,
+            steps: Vec::new(),
+            longest_wait: longest,
+        }),
     }
 }

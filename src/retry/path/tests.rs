@@ -1,5 +1,6 @@
 use super::*;
 use crate::diagnostic::Source;
+use crate::topology::Jitter;
 use crate::topologyfile::parsed;
 
 /// Reads a topology whose retry block is not checked, then asks for the path of `work`.
@@ -239,7 +240,7 @@ queues:
     assert_eq!(path.longest_wait, Duration::from_secs(10));
     let key = RoutingKey::new("kept").expect("key");
     let step = |attempt| {
-        let address = path.retry_address(&key, attempt);
+        let address = path.waiting(&key, attempt, None, Jitter::None, 0.0).address;
         assert!(address.exchange.is_empty());
         address.key.to_string()
     };

@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json, json};
 use super::{flag, insert, take_text};
 use crate::field::{FieldTable, FieldValue, table_to_json};
 use crate::topology::{
-    DeadLetterStrategy, DelayedRetryType, LeaderLocator, MaxAge, Overflow, Queue, QueueName,
-    QueueType, RetryPolicy, Topology,
+    DeadLetterStrategy, DelayedRetryType, Jitter, LeaderLocator, MaxAge, Overflow, Queue,
+    QueueName, QueueType, RetryPolicy, Topology,
 };
 
 pub(super) fn queue_json(
@@ -75,6 +75,9 @@ fn retry_json(retry: &RetryPolicy) -> Json {
         .map(|delay| json!(humantime::format_duration(*delay).to_string()))
         .collect();
     insert(&mut json, "delays", Json::Array(delays));
+    if retry.jitter != Jitter::None {
+        json.insert("jitter".to_owned(), json!(retry.jitter.to_string()));
+    }
     if let Some(attempts) = retry.max_attempts {
         json.insert("max_attempts".to_owned(), json!(attempts));
     }

@@ -2,15 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
+use super::retry;
 use super::values::{
     age, arguments, duration, flag, limit, list_of, object, reference, size, text, whole, word,
 };
-use crate::topology::{
-    DEFAULT_MAX_ATTEMPTS, DeadLetterStrategy, DelayedRetryType, LeaderLocator, Overflow, Strategy,
-};
-use crate::topologyfile::queue_fields::{
-    ATTEMPTS, DELIVERY_LIMITS, PRIORITIES, REPLICAS, TYPED, TYPES,
-};
+use crate::topology::{DeadLetterStrategy, DelayedRetryType, LeaderLocator, Overflow};
+use crate::topologyfile::queue_fields::{DELIVERY_LIMITS, PRIORITIES, REPLICAS, TYPED, TYPES};
 
 pub(super) fn queue() -> Json {
     object("A queue.", properties(), &[])
@@ -70,7 +67,7 @@ pub(super) fn properties() -> Json {
             "The size of a filter of the stream, 16B to 255B; RabbitMQ 3.13 and newer. Streams only.",
         ),
         "arguments": raw_arguments(),
-        "retry": retry(),
+        "retry": retry::of_queue(),
         "description": text("What it is for; only mq reads it."),
     })
 }
@@ -111,35 +108,4 @@ fn delayed_retry() -> Json {
         }),
         &["type", "min"],
     )
-}
-
-fn retry() -> Json {
-    let mut keys = retry_keys("left out: what the dead letters of the queue make it.");
-    if let Json::Object(keys) = &mut keys {
-        let resting = text("Where messages rest that no attempt could help.");
-        keys.insert("dead_letter_queue".to_owned(), resting);
-    }
-    object(
-        "How `mq consume` tries a message again; it is checked that the dead letters of the queue really do it.",
-        keys,
-        &[],
-    )
-}
-
-/// What the retries of queues and workers have in common.
-pub(super) fn retry_keys(left_out: &str) -> Json {
-    json!({
-        "strategy": word(
-            &format!("`dlx` waits in a wait queue, `backoff` in several, `immediate` tries at once, `native` has RabbitMQ 4.3 hold it back; {left_out}"),
-            &Strategy::ALL,
-        ),
-        "delays": list_of(
-            "How long a message waits after each failed attempt, such as [1s, 10s]; the last one repeats.",
-            duration("How long, such as 10s."),
-        ),
-        "max_attempts": whole(
-            &format!("After how many attempts it rests in the dead-letter queue; default {DEFAULT_MAX_ATTEMPTS}."),
-            &ATTEMPTS,
-        ),
-    })
 }

@@ -2,21 +2,19 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::queue;
 use super::values::{object, one_of, text, whole, word};
+use super::{queue, retry};
 use crate::topologyfile::queue_fields::TYPES;
 use crate::topologyfile::{super_streams, workers};
 
 pub(super) fn worker() -> Json {
-    let retry = object(
-        "How a message is tried again. Needs `delays`, unless the strategy is `immediate`.",
-        queue::retry_keys("default dlx."),
-        &[],
-    );
     let kind = word("quorum or classic; default quorum.", &TYPES);
     object(
         "A work queue with its retries and its dead-letter queue.",
-        with_keys_of_a_queue(&workers::KEYS, &json!({ "retry": retry, "type": kind })),
+        with_keys_of_a_queue(
+            &workers::KEYS,
+            &json!({ "retry": retry::of_worker(), "type": kind }),
+        ),
         &["retry"],
     )
 }

@@ -8,8 +8,8 @@ use super::schema;
 use crate::diagnostic::Source;
 use crate::topologyfile::tree::{self, Node, Value};
 use crate::topologyfile::{
-    KEYS, bindings, check, exchanges, policies, queue_fields, queues, super_streams, users, vhost,
-    workers,
+    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, super_streams,
+    users, vhost, workers,
 };
 
 mod every_value;
@@ -89,7 +89,11 @@ fn it_has_the_keys_that_are_read() {
             of(queue, "delayed_retry"),
             &queue_fields::DELAYED_RETRY_KEYS,
         ),
-        (of(queue, "retry"), &queue_fields::RETRY_KEYS),
+        (of(queue, "retry"), &retry_fields::KEYS),
+        (
+            format!("{queue}/retry/properties/delays/anyOf/1/properties"),
+            &retry_fields::DELAYS_KEYS,
+        ),
         (
             "/definitions/queue_binding/properties".to_owned(),
             &queues::BIND_KEYS,
@@ -101,7 +105,7 @@ fn it_has_the_keys_that_are_read() {
         ("/definitions/worker/properties".to_owned(), &workers::KEYS),
         (
             of("/definitions/worker/properties", "retry"),
-            &queue_fields::WORKER_RETRY_KEYS,
+            &retry_fields::WORKER_KEYS,
         ),
         (
             "/definitions/super_stream/properties".to_owned(),
@@ -166,7 +170,7 @@ fn every_key_is_described_and_every_map_is_closed() {
 }
 
 /// What no reader takes, and where the schema says so.
-const WRONG: [(&str, &str); 42] = [
+const WRONG: [(&str, &str); 47] = [
     ("queue: {}", ""),
     ("queues: { q: { typ: quorum } }", "/queues/q"),
     ("queues: { q: { type: quorom } }", "/queues/q/type"),
@@ -216,6 +220,26 @@ const WRONG: [(&str, &str); 42] = [
     (
         "queues: { q: { retry: { max_attempts: 0 } } }",
         "/queues/q/retry/max_attempts",
+    ),
+    (
+        "queues: { q: { retry: { jitter: 25 } } }",
+        "/queues/q/retry/jitter",
+    ),
+    (
+        "queues: { q: { retry: { strategy: backoff, delays: [ 1s ], jitter: 100% } } }",
+        "/queues/q/retry/jitter",
+    ),
+    (
+        "workers: { w: { retry: { strategy: backoff, delays: { factor: 2 } } } }",
+        "/workers/w/retry/delays",
+    ),
+    (
+        "workers: { w: { retry: { strategy: backoff, delays: { first: 1s, factor: 0.5 } } } }",
+        "/workers/w/retry/delays",
+    ),
+    (
+        "workers: { w: { retry: { strategy: backoff, delays: { first: 1s, most: 1m } } } }",
+        "/workers/w/retry/delays",
     ),
     ("queues: { amq.q: {} }", "/queues"),
     ("queues: [ q ]", "/queues"),

@@ -4,15 +4,21 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::retry::Strategy;
+use crate::retry::{OnExhausted, Strategy};
 
 fn limits(strategy: Strategy) -> Limits {
     Limits {
         prefetch: 2,
+        jobs: 2,
         max_messages: None,
         max_attempts: 3,
+        on_exhausted: OnExhausted::DeadLetter,
+        max_returns: 20,
         strategy,
         prove_retries: false,
+        dead_letter: DeadLetterBy::Republish,
+        publish_results: false,
+        retry_with_result: false,
     }
 }
 
@@ -21,11 +27,16 @@ fn delivered(tag: u64, attempt: u32) -> Event {
         tag,
         attempt,
         nack_is_unsafe: false,
+        returns: 0,
     }
 }
 
 fn finished(tag: u64, outcome: Outcome) -> Event {
-    Event::Finished { tag, outcome }
+    Event::Finished {
+        tag,
+        outcome,
+        result: false,
+    }
 }
 
 fn failed() -> Outcome {
@@ -111,7 +122,11 @@ fn backoff_acks_a_failed_message_only_after_its_copy_is_confirmed() {
                 wait: None
             }
         )),
-        [Effect::RetryByCopy { tag: 1, attempt: 2 }]
+        [Effect::RetryByCopy {
+            tag: 1,
+            attempt: 2,
+            wait: None
+        }]
     );
     let confirmed = Event::Published {
         tag: 1,
@@ -208,7 +223,11 @@ fn where_a_nack_cannot_be_trusted_a_retry_is_a_copy() {
     machine.handle(delivered(1, 2));
     assert_eq!(
         machine.handle(finished(1, failed())),
-        [Effect::RetryByCopy { tag: 1, attempt: 2 }]
+        [Effect::RetryByCopy {
+            tag: 1,
+            attempt: 2,
+            wait: None
+        }]
     );
     assert_eq!(machine.being_published(), [1]);
 }
@@ -230,12 +249,17 @@ fn a_nack_that_would_lose_the_message_becomes_a_copy() {
         tag,
         attempt,
         nack_is_unsafe: true,
+        returns: 0,
     };
     let mut machine = Machine::new(limits(Strategy::Dlx));
     machine.handle(fatal(1, 1));
     assert_eq!(
         machine.handle(finished(1, failed())),
-        [Effect::RetryByCopy { tag: 1, attempt: 1 }]
+        [Effect::RetryByCopy {
+            tag: 1,
+            attempt: 1,
+            wait: None
+        }]
     );
     assert_eq!(
         machine.handle(Event::Published {
@@ -247,11 +271,236 @@ fn a_nack_that_would_lose_the_message_becomes_a_copy() {
     assert_eq!(machine.counts().retried, 1);
 }
 
+#[test]
+fn the_one_that_waits_for_a_handler_is_started_when_one_is_free() {
+    let mut machine = Machine::new(Limits {
+        jobs: 1,
+        ..limits(Strategy::Dlx)
+    });
+    machine.handle(delivered(1, 1));
+    assert_eq!(machine.handle(delivered(2, 2)), []);
+    assert_eq!(
+        machine.handle(finished(1, Outcome::Done)),
+        [Effect::Ack { tag: 1 }, Effect::Run { tag: 2, attempt: 2 }]
+    );
+    machine.handle(delivered(3, 1));
+    // Nobody has begun it: back with it.
+    assert_eq!(
+        machine.handle(Event::Stop(StopReason::Signal)),
+        [Effect::CancelConsumer, Effect::Release { tag: 3 }]
+    );
+}
+
+#[test]
+fn a_delay_that_was_asked_for_is_kept_by_whoever_can() {
+    let wait = Some(Duration::from_secs(7));
+    let asking = || Outcome::Failed {
+        why: "w".into(),
+        wait,
+    };
+    for (strategy, effect) in [
+        (
+            Strategy::Dlx,
+            Effect::RetryByCopy {
+                tag: 1,
+                attempt: 1,
+                wait,
+            },
+        ),
+        (
+            Strategy::Backoff,
+            Effect::RetryByCopy {
+                tag: 1,
+                attempt: 1,
+                wait,
+            },
+        ),
+        (
+            Strategy::Immediate,
+            Effect::Hold {
+                tag: 1,
+                wait: Duration::from_secs(7),
+            },
+        ),
+        (Strategy::Native, Effect::Requeue { tag: 1 }),
+    ] {
+        let mut machine = Machine::new(limits(strategy));
+        machine.handle(delivered(1, 1));
+        assert_eq!(machine.handle(finished(1, asking())), [effect]);
+    }
+}
+
+#[test]
+fn a_held_message_goes_on_after_its_pause_and_back_when_the_worker_stops() {
+    let mut machine = Machine::new(limits(Strategy::Immediate));
+    machine.handle(delivered(1, 1));
+    machine.handle(delivered(2, 1));
+    let long = Outcome::Failed {
+        why: "w".into(),
+        wait: Some(LONGEST_HOLD * 2),
+    };
+    for tag in [1, 2] {
+        assert_eq!(
+            machine.handle(finished(tag, long.clone())),
+            [Effect::Hold {
+                tag,
+                wait: LONGEST_HOLD
+            }]
+        );
+    }
+    assert_eq!(
+        machine.handle(Event::Waited { tag: 1 }),
+        [Effect::Run { tag: 1, attempt: 2 }]
+    );
+    assert_eq!(
+        machine.handle(Event::Stop(StopReason::Signal)),
+        [Effect::CancelConsumer, Effect::Release { tag: 2 }]
+    );
+    assert_eq!(machine.handle(Event::Waited { tag: 2 }), []);
+}
+
+#[test]
+fn native_requeues_and_lets_the_broker_count() {
+    let mut machine = Machine::new(limits(Strategy::Native));
+    machine.handle(delivered(1, 2));
+    assert_eq!(
+        machine.handle(finished(1, failed())),
+        [Effect::Requeue { tag: 1 }]
+    );
+    // One that brought the count of another queue along starts anew as a copy.
+    machine.handle(Event::Delivered {
+        tag: 2,
+        attempt: 1,
+        nack_is_unsafe: true,
+        returns: 0,
+    });
+    assert_eq!(
+        machine.handle(finished(2, failed())),
+        [Effect::RetryByCopy {
+            tag: 2,
+            attempt: 1,
+            wait: None
+        }]
+    );
+}
+
+#[test]
+fn a_result_is_published_before_its_message_is_acked() {
+    let mut machine = Machine::new(Limits {
+        publish_results: true,
+        ..limits(Strategy::Dlx)
+    });
+    let done = |tag| Event::Finished {
+        tag,
+        outcome: Outcome::Done,
+        result: true,
+    };
+    machine.handle(delivered(1, 1));
+    assert_eq!(machine.handle(done(1)), [Effect::PublishResult { tag: 1 }]);
+    assert_eq!(machine.being_published(), [1]);
+    let confirmed = Event::Published {
+        tag: 1,
+        result: Ok(()),
+    };
+    assert_eq!(machine.handle(confirmed), [Effect::Ack { tag: 1 }]);
+    // Nobody waits for the answer any more: not acked as if it had been given.
+    machine.handle(delivered(2, 1));
+    machine.handle(done(2));
+    let gone = Event::NobodyToAnswer {
+        tag: 2,
+        why: "gone".into(),
+    };
+    assert_eq!(
+        machine.handle(gone),
+        [Effect::Park {
+            tag: 2,
+            attempt: 1,
+            reason: BuryReason::Poison { why: "gone".into() }
+        }]
+    );
+}
+
+#[test]
+fn a_changed_body_travels_as_a_copy() {
+    let mut machine = Machine::new(Limits {
+        retry_with_result: true,
+        ..limits(Strategy::Dlx)
+    });
+    machine.handle(delivered(1, 1));
+    let changed = Event::Finished {
+        tag: 1,
+        outcome: failed(),
+        result: true,
+    };
+    assert_eq!(
+        machine.handle(changed),
+        [Effect::RetryByCopy {
+            tag: 1,
+            attempt: 1,
+            wait: None
+        }]
+    );
+}
+
+#[test]
+fn a_message_that_ends_its_workers_is_not_tried_again() {
+    let mut machine = Machine::new(limits(Strategy::Dlx));
+    let returned = |tag, returns| Event::Delivered {
+        tag,
+        attempt: 2,
+        nack_is_unsafe: false,
+        returns,
+    };
+    assert_eq!(
+        machine.handle(returned(1, 20)),
+        [Effect::Run { tag: 1, attempt: 2 }]
+    );
+    let effects = machine.handle(returned(2, 21));
+    let [
+        Effect::Park {
+            tag: 2,
+            attempt: 1,
+            reason: BuryReason::Returned { why },
+        },
+    ] = effects.as_slice()
+    else {
+        panic!("{effects:?}");
+    };
+    assert!(why.contains("21 times"), "{why}");
+}
+
+#[test]
+fn a_nack_ends_a_message_only_where_it_is_known_to_lead_there() {
+    let nack = |strategy, prove_retries, nack_is_unsafe| {
+        let mut machine = Machine::new(Limits {
+            dead_letter: DeadLetterBy::Nack,
+            prove_retries,
+            ..limits(strategy)
+        });
+        machine.handle(Event::Delivered {
+            tag: 1,
+            attempt: 1,
+            nack_is_unsafe,
+            returns: 0,
+        });
+        machine.handle(finished(1, Outcome::Poison { why: "w".into() }))
+            == [Effect::Bury { tag: 1 }]
+    };
+    for strategy in [Strategy::Backoff, Strategy::Immediate, Strategy::Native] {
+        assert!(nack(strategy, false, false));
+        assert!(!nack(strategy, true, false));
+        assert!(!nack(strategy, false, true));
+    }
+    assert!(!nack(Strategy::Dlx, false, false));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    Deliver(u32, bool),
-    Finish(usize, Outcome),
+    Deliver(u32, bool, u64),
+    Finish(usize, Outcome, bool),
+    Wait(usize),
     Publish(usize, bool),
+    NobodyToAnswer(usize),
     Stop,
     Lose,
 }
@@ -260,105 +509,216 @@ fn step() -> impl Strategy_<Value = Step> {
     let outcome = prop_oneof![
         Just(Outcome::Done),
         Just(failed()),
+        Just(Outcome::Failed {
+            why: "w".into(),
+            wait: Some(Duration::from_secs(1))
+        }),
         Just(Outcome::Poison { why: "w".into() }),
         Just(Outcome::Interrupted),
         Just(Outcome::DownstreamDown { why: "w".into() }),
         Just(Outcome::CannotStart { why: "w".into() }),
     ];
     prop_oneof![
-        4 => (1_u32..5, any::<bool>()).prop_map(|(attempt, fatal)| Step::Deliver(attempt, fatal)),
-        4 => (0_usize..4, outcome).prop_map(|(at, outcome)| Step::Finish(at, outcome)),
+        4 => (1_u32..5, any::<bool>(), 18_u64..22).prop_map(|(attempt, fatal, returns)| Step::Deliver(attempt, fatal, returns)),
+        4 => (0_usize..4, outcome, any::<bool>()).prop_map(|(at, outcome, result)| Step::Finish(at, outcome, result)),
+        2 => (0_usize..4).prop_map(Step::Wait),
         2 => (0_usize..4, any::<bool>()).prop_map(|(at, ok)| Step::Publish(at, ok)),
+        1 => (0_usize..4).prop_map(Step::NobodyToAnswer),
         1 => Just(Step::Stop),
         1 => Just(Step::Lose),
     ]
 }
 
+fn any_limits() -> impl Strategy_<Value = Limits> {
+    (
+        0_usize..4,
+        (1_u16..4, 1_u16..4),
+        proptest::option::of(1_u64..6),
+        any::<[bool; 5]>(),
+    )
+        .prop_map(|(which, (prefetch, jobs), max_messages, flags)| {
+            let [
+                prove_retries,
+                stop,
+                nack,
+                publish_results,
+                retry_with_result,
+            ] = flags;
+            Limits {
+                prefetch,
+                jobs,
+                max_messages,
+                prove_retries,
+                on_exhausted: if stop {
+                    OnExhausted::Stop
+                } else {
+                    OnExhausted::DeadLetter
+                },
+                dead_letter: if nack {
+                    DeadLetterBy::Nack
+                } else {
+                    DeadLetterBy::Republish
+                },
+                publish_results,
+                retry_with_result,
+                ..limits(Strategy::ALL[which].1)
+            }
+        })
+}
+
 use proptest::strategy::Strategy as Strategy_;
+
+/// What an outside observer knows of the deliveries in the worker's hands.
+#[derive(Default)]
+struct Observed {
+    open: BTreeSet<u64>,
+    running: BTreeSet<u64>,
+    held: BTreeSet<u64>,
+    publishing: BTreeSet<u64>,
+}
+
+impl Observed {
+    /// The event of a step, if it can happen now.
+    fn event(&mut self, step: Step, next_tag: &mut u64) -> Option<Event> {
+        Some(match step {
+            Step::Deliver(attempt, nack_is_unsafe, returns) => {
+                *next_tag += 1;
+                self.open.insert(*next_tag);
+                Event::Delivered {
+                    tag: *next_tag,
+                    attempt,
+                    nack_is_unsafe,
+                    returns,
+                }
+            }
+            Step::Finish(at, outcome, result) => {
+                let tag = *self.running.iter().nth(at)?;
+                self.running.remove(&tag);
+                Event::Finished {
+                    tag,
+                    outcome,
+                    result,
+                }
+            }
+            Step::Wait(at) => {
+                let tag = *self.held.iter().nth(at)?;
+                self.held.remove(&tag);
+                Event::Waited { tag }
+            }
+            Step::Publish(at, ok) => {
+                let tag = *self.publishing.iter().nth(at)?;
+                self.publishing.remove(&tag);
+                Event::Published {
+                    tag,
+                    result: if ok {
+                        Ok(())
+                    } else {
+                        Err(Error::new(ErrorKind::Refused, "r"))
+                    },
+                }
+            }
+            Step::NobodyToAnswer(at) => {
+                let tag = *self.publishing.iter().nth(at)?;
+                self.publishing.remove(&tag);
+                Event::NobodyToAnswer {
+                    tag,
+                    why: "w".into(),
+                }
+            }
+            Step::Stop => Event::Stop(StopReason::Signal),
+            Step::Lose => {
+                *self = Self::default();
+                Event::ConnectionLost
+            }
+        })
+    }
+}
 
 proptest! {
     #[test]
     fn every_delivery_is_settled_exactly_once_under_any_order(
         steps in proptest::collection::vec(step(), 0..60),
-        prove_retries in any::<bool>(),
-        which in 0_usize..3,
-        max_messages in proptest::option::of(1_u64..6),
+        limits in any_limits(),
     ) {
-        let strategy = [Strategy::Dlx, Strategy::Backoff, Strategy::Immediate][which];
-        let mut machine = Machine::new(Limits { max_messages, prove_retries, ..limits(strategy) });
-        let mut open: BTreeSet<u64> = BTreeSet::new();
-        let mut running: BTreeSet<u64> = BTreeSet::new();
-        let mut publishing: BTreeSet<u64> = BTreeSet::new();
+        let strategy = limits.strategy;
+        let mut machine = Machine::new(limits);
+        let mut seen = Observed::default();
         let mut next_tag = 0;
         for step in steps {
             let stopped_before = !matches!(
                 machine.stop_reason(),
                 None | Some(StopReason::MaxMessages)
             );
-            let event = match step {
-                Step::Deliver(attempt, nack_is_unsafe) => {
-                    next_tag += 1;
-                    open.insert(next_tag);
-                    Event::Delivered { tag: next_tag, attempt, nack_is_unsafe }
+            let publishing_before = seen.publishing.clone();
+            let Some(event) = seen.event(step, &mut next_tag) else { continue };
+            // An answer that cannot be given is told of answers only.
+            if let Event::NobodyToAnswer { tag, .. } = &event {
+                let effects = machine.handle(event.clone());
+                let parks = effects.iter().any(|effect| matches!(effect, Effect::Park { .. } | Effect::Bury { .. }));
+                if !parks {
+                    prop_assert_eq!(effects, []);
+                    seen.publishing.insert(*tag);
+                    prop_assert_eq!(&seen.publishing, &publishing_before);
+                    continue;
                 }
-                Step::Finish(at, outcome) => match running.iter().nth(at) {
-                    Some(tag) => finished(*tag, outcome),
-                    None => continue,
-                },
-                Step::Publish(at, ok) => match publishing.iter().nth(at) {
-                    Some(tag) => Event::Published {
-                        tag: *tag,
-                        result: if ok { Ok(()) } else { Err(Error::new(ErrorKind::Refused, "r")) },
-                    },
-                    None => continue,
-                },
-                Step::Stop => Event::Stop(StopReason::Signal),
-                Step::Lose => {
-                    open.clear();
-                    running.clear();
-                    publishing.clear();
-                    Event::ConnectionLost
+                for effect in effects {
+                    match effect {
+                        Effect::Park { tag, .. } => { seen.publishing.insert(tag); }
+                        Effect::Bury { tag } => { prop_assert!(seen.open.remove(&tag)); }
+                        Effect::Run { tag, .. } => { prop_assert!(seen.running.insert(tag)); }
+                        other => prop_assert!(false, "{other:?}"),
+                    }
                 }
-            };
-            if let Event::Finished { tag, .. } = &event {
-                running.remove(tag);
-            }
-            if let Event::Published { tag, .. } = &event {
-                publishing.remove(tag);
+                continue;
             }
             let mut settled_yet = false;
             for effect in machine.handle(event) {
                 match effect {
                     Effect::Run { tag, .. } => {
                         prop_assert!(!stopped_before, "started while draining");
-                        prop_assert!(open.contains(&tag) && running.insert(tag));
+                        prop_assert!(!seen.held.contains(&tag), "started in its pause");
+                        prop_assert!(seen.open.contains(&tag) && seen.running.insert(tag));
                     }
-                    Effect::Park { tag, .. } | Effect::RetryByCopy { tag, .. } => {
-                        prop_assert!(open.contains(&tag) && publishing.insert(tag));
+                    Effect::Hold { tag, wait } => {
+                        prop_assert!(wait <= LONGEST_HOLD && strategy == Strategy::Immediate);
+                        prop_assert!(seen.open.contains(&tag) && seen.held.insert(tag));
                     }
-                    Effect::Ack { tag } | Effect::DeadLetter { tag } | Effect::Release { tag } => {
+                    Effect::Park { tag, .. }
+                    | Effect::RetryByCopy { tag, .. }
+                    | Effect::PublishResult { tag } => {
+                        prop_assert!(seen.open.contains(&tag) && seen.publishing.insert(tag));
+                    }
+                    Effect::Ack { tag }
+                    | Effect::DeadLetter { tag }
+                    | Effect::Bury { tag }
+                    | Effect::Requeue { tag }
+                    | Effect::Release { tag } => {
                         let nacked = effect == Effect::DeadLetter { tag };
                         prop_assert!(!nacked || strategy == Strategy::Dlx, "a nack gives up");
-                        prop_assert!(open.remove(&tag), "{tag} settled twice");
-                        prop_assert!(!running.contains(&tag) && !publishing.contains(&tag));
+                        let requeued = effect == Effect::Requeue { tag };
+                        prop_assert!(!requeued || strategy == Strategy::Native, "no pause");
+                        prop_assert!(seen.open.remove(&tag), "{tag} settled twice");
+                        seen.held.remove(&tag);
+                        prop_assert!(!seen.running.contains(&tag) && !seen.publishing.contains(&tag));
                         settled_yet = true;
                     }
                     Effect::CancelConsumer => prop_assert!(!settled_yet, "cancel comes first"),
                 }
             }
-            prop_assert!(running.len() + publishing.len() <= 2, "over the prefetch");
-            prop_assert_eq!(machine.in_flight(), open.len());
+            prop_assert!(seen.running.len() <= usize::from(limits.jobs), "more handlers than jobs");
+            prop_assert!(seen.open.len() <= usize::from(limits.prefetch), "over the prefetch");
+            prop_assert_eq!(machine.in_flight(), seen.open.len());
         }
         let counts = machine.counts();
         let retried_through_broker = match strategy {
-            Strategy::Dlx | Strategy::Backoff => counts.retried,
+            Strategy::Dlx | Strategy::Backoff | Strategy::Native => counts.retried,
             // Retries in place are no settles.
-            Strategy::Immediate | Strategy::Native => 0,
+            Strategy::Immediate => 0,
         };
         prop_assert_eq!(
             counts.received,
             counts.settled() + counts.released + counts.unsettled
-                + retried_through_broker + open.len() as u64
+                + retried_through_broker + seen.open.len() as u64
         );
     }
 }

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::{VALIDATOR, as_json, complaints, is_read};
 use crate::topologyfile::schema::values::{age, duration, size};
 use crate::topologyfile::{
-    KEYS, bindings, check, exchanges, policies, queue_fields, queues, super_streams, tree, units,
-    users, vhost, workers,
+    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, super_streams,
+    tree, units, users, vhost, workers,
 };
 
 /// Every kind of value that a key could meet.
-const VALUES: [&str; 36] = [
+const VALUES: [&str; 39] = [
     "",
     "true",
     "0",
@@ -52,6 +52,9 @@ const VALUES: [&str; 36] = [
     "[ { exchange: e, key: k, arguments: { x: 1 } } ]",
     "{ exchange: e, key: k, strategy: at-most-once }",
     "{ type: all, min: 1s }",
+    "25%",
+    "none",
+    "{ first: 1s, factor: 1.5, max: '${X:-1m}' }",
 ];
 
 /// Keys of an object, what stands before it, what else it needs, and what follows.
@@ -63,7 +66,7 @@ type Shape = (
 );
 
 /// Every object of a file.
-const SHAPES: [Shape; 30] = [
+const SHAPES: [Shape; 32] = [
     (&KEYS, "", &[], ""),
     (&vhost::KEYS, "vhost: ", &[], ""),
     (&vhost::LIMITS, "vhost: { limits: ", &[], " }"),
@@ -104,7 +107,7 @@ const SHAPES: [Shape; 30] = [
         " } }",
     ),
     (
-        &queue_fields::RETRY_KEYS,
+        &retry_fields::KEYS,
         "queues: { d: , q: { dead_letter: { exchange: '', key: d }, retry: ",
         &[],
         " } }",
@@ -128,28 +131,40 @@ const SHAPES: [Shape; 30] = [
         " }",
     ),
     (
-        &queue_fields::WORKER_RETRY_KEYS,
+        &retry_fields::WORKER_KEYS,
         "workers: { w: { retry: ",
         &[("strategy", "dlx"), ("delays", "[ 1s ]")],
         " } }",
     ),
     (
-        &queue_fields::WORKER_RETRY_KEYS,
+        &retry_fields::WORKER_KEYS,
         "workers: { w: { retry: ",
         &[("strategy", "backoff"), ("delays", "[ 1s ]")],
         " } }",
     ),
     (
-        &queue_fields::WORKER_RETRY_KEYS,
+        &retry_fields::WORKER_KEYS,
         "workers: { w: { retry: ",
         &[("strategy", "immediate")],
         " } }",
     ),
     (
-        &queue_fields::WORKER_RETRY_KEYS,
+        &retry_fields::WORKER_KEYS,
         "workers: { w: { retry: ",
         &[("strategy", "native"), ("delays", "[ 1s ]")],
         " } }",
+    ),
+    (
+        &retry_fields::DELAYS_KEYS,
+        "workers: { w: { retry: { strategy: backoff, delays: ",
+        &[("first", "10ms")],
+        " } } }",
+    ),
+    (
+        &retry_fields::DELAYS_KEYS,
+        "workers: { w: { retry: { strategy: backoff, delays: ",
+        &[("first", "10ms"), ("factor", "1.1"), ("max", "100000h")],
+        " } } }",
     ),
     (
         &super_streams::KEYS,
