@@ -13,6 +13,7 @@ mod convert;
 mod definitions;
 mod destroy;
 mod exec_stream;
+mod exec_stream_failures;
 mod export;
 mod graph;
 mod in_use;
