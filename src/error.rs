@@ -144,6 +144,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What an error of a library comes from in the end. Its own text may repeat a
+/// URL with what is secret in it; this says what happened.
+#[must_use]
+pub fn root<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::cli::global::{duration, duration_or_zero};
 use crate::topology::Jitter;
 
-/// Work a queue: run a program for each message, retry, dead-letter.
+/// Work a queue: run a program or ask a URL for each message, retry, dead-letter.
 ///
 /// The body goes to the program's standard input byte for byte, everything else
 /// into MQ_* environment variables (MQ_QUEUE, MQ_EXCHANGE, MQ_ROUTING_KEY,
@@ -17,6 +17,10 @@ use crate::topology::Jitter;
 /// standard output and error both go to mq's standard error. Its exit code
 /// settles the message: see below. With --exec-stream one program works many
 /// messages and says what came of each.
+///
+/// A URL gets the body as a POST, everything else as headers of the same names
+/// (MQ-Queue, MQ-Routing-Key, MQ-Attempt, …), percent-encoded where they are not
+/// visible ASCII. The status of its answer settles the message.
 ///
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
@@ -27,8 +31,8 @@ use crate::topology::Jitter;
 /// worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
-    group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "print"]),
-    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --exec-stream <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --print",
+    group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "http", "print"]),
+    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --exec-stream <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --http <URL>\n       mq consume <QUEUE> [OPTIONS] --print",
     after_long_help = "Exit codes of the program:
   0    done: ack
   65   poison: dead-letter now, no retry
@@ -36,11 +40,19 @@ use crate::topology::Jitter;
   75, any other code, a signal or a timeout: a failed attempt, retried until --max-attempts
        are used up and then dead-lettered
 
+Statuses of the URL:
+  2xx  done: ack
+  408, 425, 429, 5xx  a failed attempt
+  any other 4xx  poison: dead-letter now, no retry
+  3xx  a failed attempt: no redirect is followed
+  no connection, or no answer within --handler-timeout: a failed attempt
+
 Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
   mq consume mails --strategy backoff --delays 1s,10s,1m --jitter 25% --exec ./send-mail
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.queue --prefetch 4 --exec-stream python3 handle_orders.py
+  mq consume orders.queue --prefetch 8 --http http://localhost:8080/orders
   mq consume orders.dlq --print --max-messages 1
 
 Exit codes:
@@ -79,11 +91,18 @@ pub struct ConsumeArgs {
     )]
     pub exec_stream: Vec<OsString>,
 
+    /// POST each message to this URL: http or https, with USER:PASSWORD@ before the host for basic authentication
+    ///
+    /// It need not answer yet when the worker starts. Environment variables for
+    /// proxies are not used.
+    #[arg(long, value_name = "URL")]
+    pub http: Option<String>,
+
     /// Print each message and ack it: the body and a line end, or JSON with --output
     #[arg(long)]
     pub print: bool,
 
-    /// Most messages in work at once, each with its own run of the program
+    /// Most messages in work at once, each with its own run of the program or request
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub prefetch: u16,
 
@@ -137,13 +156,17 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub idle_timeout: Option<Duration>,
 
-    /// Longest run of the program; then it is ended, a failed attempt
+    /// Longest run of the program or request; then it is ended, a failed attempt
     ///
     /// The default is below the 30 minutes after which brokers take a message back.
     #[arg(long, value_name = "DURATION", default_value = "25m", value_parser = duration)]
     pub handler_timeout: Duration,
 
-    /// How long running programs may take once the worker stops; then they are ended and their messages go back
+    /// Longest wait for a connection to the URL: its name, TCP and TLS
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration, conflicts_with_all = ["exec", "print"])]
+    pub connect_timeout: Duration,
+
+    /// How long running programs and requests may take once the worker stops; then they are ended and their messages go back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration_or_zero)]
     pub drain_timeout: Duration,
 

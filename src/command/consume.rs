@@ -13,9 +13,10 @@ use super::{signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::broker::BrokerFacts;
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
+use crate::endpoint::HandlerEndpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::handler::{Exec, ExecStream, Handler};
+use crate::handler::{Exec, ExecStream, Handler, Http};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{
@@ -156,19 +157,23 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     })
 }
 
-/// What is to work the messages; none when they are printed.
+/// What works the messages; nothing, when they are only printed.
 fn handler(args: &ConsumeArgs) -> Result<Option<Handler>> {
-    let search_path = std::env::var_os("PATH");
+    if args.print {
+        return Ok(None);
+    }
     let limit = args.handler_timeout;
-    Ok(if args.print {
-        None
-    } else if args.exec_stream.is_empty() {
-        let exec = Exec::find(&args.exec, search_path, limit)?;
-        Some(Handler::Exec(exec))
+    if let Some(url) = &args.http {
+        let endpoint = HandlerEndpoint::parse(url)?;
+        let http = Http::new(endpoint, args.connect_timeout, limit)?;
+        return Ok(Some(Handler::Http(http)));
+    }
+    let search_path = std::env::var_os("PATH");
+    Ok(Some(if args.exec_stream.is_empty() {
+        Handler::Exec(Exec::find(&args.exec, search_path, limit)?)
     } else {
-        let stream = ExecStream::find(&args.exec_stream, search_path, limit)?;
-        Some(Handler::Stream(stream))
-    })
+        Handler::Stream(ExecStream::find(&args.exec_stream, search_path, limit)?)
+    }))
 }
 
 /// A stream hands out only what is new, unless an offset is asked for: a worker

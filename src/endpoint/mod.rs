@@ -1,9 +1,11 @@
-//! Where the broker is and who we are there: AMQP and management URLs.
+//! Where the broker is and who we are there: AMQP and management URLs; and where
+//! a handler is that is a URL.
 //!
 //! Parsed by ourselves because the URI rules trip people (a trailing `/` means
 //! the vhost with the empty name) and because a password must never reach an
 //! error message: [`Secret`] cannot be printed.
 
+mod handler;
 mod management;
 
 use std::fmt;
@@ -15,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::topology::VhostName;
 
 pub use crate::secret::Secret;
+pub use handler::HandlerEndpoint;
 pub use management::ManagementEndpoint;
 
 /// The URL used when neither flag nor environment names one.

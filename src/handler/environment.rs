@@ -1,103 +1,19 @@
 //! What a handler learns about its message: `MQ_*` environment variables.
 
-use crate::field::table_to_json;
 use crate::handler::Job;
-use crate::message::{DeliveryMode, first_route};
+use crate::handler::metadata::{bounded_headers, headers_json, metadata};
 
 /// Linux refuses a single environment string over 128 KiB and then starts
 /// nothing; one message with large headers must not look like a bad deploy.
 const MAX_VALUE_BYTES: usize = 96 * 1024;
 
-/// Variables that depend on what the publisher set. They are taken away from
-/// what mq itself inherited: a worker within a handler must not see the outer
-/// message's.
-pub(super) const OPTIONAL: [&str; 17] = [
-    "MQ_MESSAGE_ID",
-    "MQ_CORRELATION_ID",
-    "MQ_REPLY_TO",
-    "MQ_CONTENT_TYPE",
-    "MQ_CONTENT_ENCODING",
-    "MQ_TYPE",
-    "MQ_APP_ID",
-    "MQ_USER_ID",
-    "MQ_EXPIRATION",
-    "MQ_PRIORITY",
-    "MQ_TIMESTAMP",
-    "MQ_DELIVERY_MODE",
-    "MQ_HEADERS",
-    "MQ_HEADERS_OMITTED",
-    "MQ_HEADERS_FILE",
-    "MQ_RETRY_AFTER",
-    STREAM_PROTOCOL,
-];
-
-/// Variables of one message that every program for one message gets. A program
-/// that works many of them has none of these.
-pub(super) const OF_A_MESSAGE: [&str; 6] = [
-    "MQ_EXCHANGE",
-    "MQ_ROUTING_KEY",
-    "MQ_REDELIVERED",
-    "MQ_ATTEMPT",
-    "MQ_MAX_ATTEMPTS",
-    "MQ_BODY_BYTES",
-];
-
 /// The version of the line protocol that a long-lived handler is to speak.
 pub(super) const STREAM_PROTOCOL: &str = "MQ_STREAM_PROTOCOL";
 
-/// The headers as JSON.
-pub(super) fn headers(job: &Job) -> String {
-    table_to_json(&job.delivery.properties.headers).to_string()
-}
-
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
-    let delivery = &job.delivery;
-    let properties = &delivery.properties;
-    // The same on every attempt: a handler that switches on the key must not
-    // see the key of the retry loop.
-    let (exchange, routing_key) = first_route(delivery, job.queue.as_str());
-    let mut variables = vec![
-        ("MQ_QUEUE", job.queue.as_str().to_owned()),
-        ("MQ_EXCHANGE", exchange),
-        ("MQ_ROUTING_KEY", routing_key),
-        ("MQ_REDELIVERED", delivery.redelivered.to_string()),
-        ("MQ_ATTEMPT", job.attempt.to_string()),
-        ("MQ_MAX_ATTEMPTS", job.max_attempts.to_string()),
-        ("MQ_BODY_BYTES", delivery.body.len().to_string()),
-    ];
-    let mut optional = |name: &'static str, value: Option<String>| {
-        if let Some(value) = value {
-            variables.push((name, value));
-        }
-    };
-    optional("MQ_MESSAGE_ID", properties.message_id.clone());
-    optional("MQ_CORRELATION_ID", properties.correlation_id.clone());
-    optional("MQ_REPLY_TO", properties.reply_to.clone());
-    optional("MQ_CONTENT_TYPE", properties.content_type.clone());
-    optional("MQ_CONTENT_ENCODING", properties.content_encoding.clone());
-    optional("MQ_TYPE", properties.kind.clone());
-    optional("MQ_APP_ID", properties.app_id.clone());
-    optional("MQ_USER_ID", properties.user_id.clone());
-    optional("MQ_EXPIRATION", properties.expiration.clone());
-    optional("MQ_PRIORITY", properties.priority.map(|n| n.to_string()));
-    optional("MQ_TIMESTAMP", properties.timestamp.map(|n| n.to_string()));
-    optional(
-        "MQ_DELIVERY_MODE",
-        properties.delivery_mode.map(|mode| {
-            match mode {
-                DeliveryMode::Transient => "1",
-                DeliveryMode::Persistent => "2",
-            }
-            .to_owned()
-        }),
-    );
-    let headers = headers(job);
-    if headers.len() <= MAX_VALUE_BYTES {
-        variables.push(("MQ_HEADERS", headers));
-    } else {
-        variables.push(("MQ_HEADERS_OMITTED", headers.len().to_string()));
-    }
+    let mut variables = metadata(job);
+    variables.push(bounded_headers(headers_json(job), MAX_VALUE_BYTES));
     for (_, value) in &mut variables {
         // An environment string ends at a NUL; the text keeps its other letters.
         if value.contains('\0') {

@@ -24,10 +24,11 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::error::Result;
-use crate::handler::environment::{OPTIONAL, headers, variables};
+use crate::handler::environment::{STREAM_PROTOCOL, variables};
 use crate::handler::exit_status::{end_of, outcome};
 use crate::handler::folder::{self, Folder};
 use crate::handler::listener::{Listener, PIPE_GRACE, last_line};
+use crate::handler::metadata::{OPTIONAL, headers_json};
 use crate::handler::process_group::ProcessGroup;
 use crate::handler::program::Program;
 use crate::handler::{Job, retry_after, told};
@@ -87,14 +88,15 @@ impl Exec {
 
     fn start(&self, job: &Job, files: &Files) -> io::Result<Started> {
         let mut command = Command::new(&self.program.path);
-        for name in OPTIONAL {
+        // A worker within a handler must not see the outer message's.
+        for name in OPTIONAL.into_iter().chain([STREAM_PROTOCOL]) {
             command.env_remove(name);
         }
         let variables = variables(job);
         let omitted = |(name, _): &(&str, String)| *name == "MQ_HEADERS_OMITTED";
         let has_headers_file = variables.iter().any(omitted);
         if has_headers_file {
-            folder::write(&files.headers, &headers(job))?;
+            folder::write(&files.headers, &headers_json(job))?;
             command.env("MQ_HEADERS_FILE", &files.headers);
         }
         let (words, write_end) = io::pipe()?;

@@ -1,10 +1,12 @@
-//! Handlers: what is done with each message. A program of the user's, or the printer.
+//! Handlers: what is done with each message. A program of the user's, a URL, or the printer.
 
 mod environment;
 mod exec;
 mod exit_status;
 mod folder;
+mod http;
 mod listener;
+mod metadata;
 mod process_group;
 mod program;
 mod retry_after;
@@ -19,6 +21,7 @@ use crate::retry::Attempt;
 use crate::topology::QueueName;
 
 pub use exec::Exec;
+pub use http::Http;
 pub use stream::ExecStream;
 
 /// One attempt at one message.
@@ -46,6 +49,8 @@ pub enum Handler {
     Exec(Exec),
     /// Long-lived programs that work one message after another.
     Stream(ExecStream),
+    /// A request for each message.
+    Http(Http),
 }
 
 impl Handler {
@@ -55,18 +60,20 @@ impl Handler {
         match self {
             Self::Exec(exec) => exec.run(job, kill).await,
             Self::Stream(stream) => stream.run(job, kill).await,
+            Self::Http(http) => http.run(job, kill).await,
         }
     }
 
     /// Ends what outlives attempts, once none runs any more. Takes 6 s at most.
     pub async fn close(&self) {
         match self {
-            Self::Exec(_) => {}
+            Self::Exec(_) | Self::Http(_) => {}
             Self::Stream(stream) => stream.close().await,
         }
     }
 }
 
+/// Returns once the attempt must end.
 async fn told(kill: &mut watch::Receiver<bool>) {
     if kill.wait_for(|kill| *kill).await.is_err() {
         // Nobody is left to tell us: never.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::endpoint::ManagementEndpoint;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, root};
 
 /// A client for one broker's management API.
 #[derive(Debug)]
@@ -183,11 +183,7 @@ impl Management {
             )
             .hint("check host and port, or give it longer with --timeout");
         }
-        // The error's own text would repeat the URL; its cause says what happened.
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
+        let cause = root(error);
         Error::new(
             ErrorKind::Unavailable,
             format!("{doing}: cannot reach the management API at {endpoint} ({cause})"),

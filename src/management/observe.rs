@@ -12,9 +12,9 @@ use crate::field::{FieldTable, table_from_json};
 use crate::management::Management;
 use crate::management::wire::{WireBinding, WireExchange, WireQueue};
 use crate::topology::{
-    Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DeliveryLimit, Destination,
-    Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName, QueueType, RoutingKey,
-    Topology, VhostName,
+    Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
+    DeliveryLimit, Destination, Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName,
+    QueueType, RoutingKey, Topology, VhostName,
 };
 
 /// One queue as it is now.
@@ -293,8 +293,37 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
             .and_then(DeadLetterStrategy::from_name),
         message_ttl: smaller("x-message-ttl", "message-ttl").map(Duration::from_millis),
         expires: smaller("x-expires", "expires").map(Duration::from_millis),
+        delayed_retry: delayed_retry(arguments, policy),
         arguments: table_from_json(arguments),
         ..Queue::default()
+    })
+}
+
+/// Which returns the queue holds back. A policy decides the kind, of two delays
+/// the smaller is in force (source of rabbit_quorum_queue, v4.3.0).
+fn delayed_retry(
+    arguments: &Map<String, Json>,
+    policy: &Map<String, Json>,
+) -> Option<DelayedRetry> {
+    let kind = policy
+        .get("delayed-retry-type")
+        .or_else(|| arguments.get("x-delayed-retry-type"))?
+        .as_str()?;
+    let delay = |name: &str| {
+        [
+            integer(arguments, &format!("x-{name}")),
+            integer(policy, name),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .and_then(|number| u64::try_from(number).ok())
+        .map(Duration::from_millis)
+    };
+    Some(DelayedRetry {
+        kind: DelayedRetryType::from_name(kind)?,
+        min: delay("delayed-retry-min")?,
+        max: delay("delayed-retry-max"),
     })
 }
 

@@ -204,7 +204,7 @@ fn a_signal_on_an_idle_worker_ends_it_at_once() {
     }
 }
 
-fn consumers(vhost: &Vhost) -> usize {
+pub(crate) fn consumers(vhost: &Vhost) -> usize {
     vhost
         .get(&["consumers", &vhost.name])
         .as_array()

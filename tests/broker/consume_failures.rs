@@ -3,9 +3,10 @@
 
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
+use reqwest::Method;
 use serde_json::json;
 
-use crate::consume::{DLX, IMMEDIATE, consume, of_type};
+use crate::consume::{DLX, IMMEDIATE, consume, consumers, of_type};
 use crate::proxy::Proxy;
 use crate::support::{Mq, Ran, Script, TextFile, wait_until};
 use crate::vhost::Vhost;
@@ -532,4 +533,76 @@ fn no_permission_to_read_is_77() {
         .run()
         .code(77)
         .says(&["queue 'work'", "set_permissions"]);
+}
+
+#[test]
+fn a_vhost_deleted_under_the_worker_is_no_clean_end() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "classic"));
+    let handler = Script::new("exit 0");
+    let worker = consume(&vhost, &["--reconnect-for", "2s"], &handler).spawn();
+    wait_until("the worker to be there", || consumers(&vhost) == 1);
+    vhost.api(Method::DELETE, &["vhosts", &vhost.name], &json!({}));
+    let ran = worker.wait();
+    // The connection ends, and the vhost is not there when it comes back.
+    assert_ne!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("vhost"), "{}", ran.stderr);
+    vhost.api(Method::PUT, &["vhosts", &vhost.name], &json!({}));
+}
+
+#[test]
+fn of_several_urls_the_first_that_answers_is_used() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "classic"));
+    vhost.publish("work", "x");
+    // Nobody listens on the first; the second goes away and comes back.
+    let proxy = Proxy::to(vhost.address());
+    let nobody = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
+        listener.local_addr().expect("address").to_string()
+    };
+    let urls = format!(
+        "{},{},{}",
+        vhost.url_at("guest", "guest", &nobody),
+        vhost.url_at("guest", "guest", &proxy.address),
+        vhost.url()
+    );
+    let handler = Script::new("echo $(cat) >>$(dirname $0)/seen");
+    let worker = consume(&vhost, &[], &handler).env("MQ_URL", &urls).spawn();
+    wait_until("the first message", || handler.lines("seen").len() == 1);
+    proxy.let_through(false);
+    proxy.cut();
+    vhost.publish("work", "y");
+    wait_until("the second message", || handler.lines("seen") == ["x", "y"]);
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait().code(0).says(&["reconnected"]);
+}
+
+/// On 4.3 a quorum queue takes back what was held too long and cancels the
+/// consumer; older ones close the channel, up to a minute later.
+#[test]
+fn a_message_held_too_long_is_taken_again() {
+    let vhost = Vhost::new();
+    if vhost.version() < (4, 3) {
+        return;
+    }
+    vhost.apply(
+        "
+exchanges: { dlx: { type: fanout } }
+queues:
+  work: { type: quorum, delivery_limit: unlimited, consumer_timeout: 1s, dead_letter: { exchange: dlx } }
+  dead: { type: classic, bind: [ { exchange: dlx } ] }
+",
+    );
+    vhost.publish("work", "x");
+    let handler = Script::new(
+        "d=$(dirname $0); [ -e $d/slow ] || { touch $d/slow; sleep 3; }; echo done >>$d/seen",
+    );
+    consume(&vhost, &["--until-empty"], &handler)
+        .run()
+        .code(0)
+        .says(&["the broker ended the subscription", "reconnected"])
+        .shows(&["1 acked"]);
+    assert_eq!(handler.lines("seen").len(), 2);
+    assert_eq!(vhost.ready("dead"), 0);
 }

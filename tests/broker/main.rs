@@ -16,6 +16,7 @@ mod exec_stream;
 mod exec_stream_failures;
 mod export;
 mod graph;
+mod http;
 mod in_use;
 mod inspect;
 mod journey;

@@ -1,8 +1,6 @@
 //! What handlers give back: published, confirmed and routed, before the ack.
 #![expect(
     clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
     reason = "tests read what handlers left behind"
 )]
 
@@ -10,7 +8,7 @@ use std::ffi::OsString;
 
 use lapin::BasicProperties;
 
-use crate::consume::{DLX, IMMEDIATE, consume, of_type};
+use crate::consume::{DLX, IMMEDIATE, consume, consumers, of_type};
 use crate::support::{Script, wait_until};
 use crate::vhost::Vhost;
 
@@ -160,7 +158,7 @@ echo "{\"done\":$b}""#,
     let poison = r#"{"task_id":"T-ERR-04","specialty":"invalid_specialty"}"#;
     let worker = || {
         let args = ["consume", "antigravity.execution.queue", "--topology", file];
-        let flags = ["--prefetch", "2", "--idle-timeout", "3s", "-o", "json"];
+        let flags = ["--prefetch", "2", "--idle-timeout", "10s", "-o", "json"];
         let results = [
             "--result-exchange",
             "results",
@@ -176,9 +174,7 @@ echo "{\"done\":$b}""#,
         vhost.mq(args.chain([handler.path()])).spawn()
     };
     let workers = [worker(), worker()];
-    wait_until("both to be there", || {
-        vhost.get(&["queues", &vhost.name, "antigravity.execution.queue"])["consumers"] == 2
-    });
+    wait_until("both to be there", || consumers(&vhost) == 2);
     for (id, body) in [
         (
             "T-SEC-01",

@@ -102,7 +102,7 @@ fn under_every_strategy_a_handler_sees_the_same_attempts_and_the_message_ends_th
 fn a_handler_says_how_long_to_wait() {
     for (retry, longer) in [
         ("strategy: dlx, delays: [1h]", false),
-        ("strategy: backoff, delays: [1h, 2h]", false),
+        ("strategy: backoff, delays: [1h]", false),
         ("strategy: immediate", true),
     ] {
         let vhost = Vhost::new();
@@ -146,6 +146,7 @@ fn a_held_message_goes_back_at_once_when_the_worker_stops() {
 fn used_up_attempts_can_stop_the_worker_instead() {
     for (retry, kind) in every_strategy(&Vhost::new()) {
         let vhost = Vhost::new();
+        let retry = retry.replace("100ms, 200ms", "100ms");
         let file = file(&format!("{retry}, max_attempts: 2"), kind);
         vhost.mq(["topology", "apply", &file.path()]).run().code(0);
         vhost.publish("work", "x");

@@ -48,6 +48,10 @@ fn nonsense_is_usage() {
         &["consume", "q", "--print", "--jitter", "25"],
         &["consume", "q", "--exec"],
         &["consume", "q", "--print", "--exec", "true"],
+        &["consume", "q", "--print", "--http", "http://h/"],
+        &["consume", "q", "--http", "http://h/", "--exec", "true"],
+        &["consume", "q", "--http"],
+        &["consume", "q", "--print", "--connect-timeout", "1s"],
         &["dlq", "inspect"],
         &["dlq", "inspect", "q", "--limit", "1001"],
         &["topology", "apply"],
@@ -146,6 +150,27 @@ fn a_handler_that_is_not_there_is_found_before_anything_else() {
             .run()
             .code(69)
             .says(&[program, "cannot be started", "no message was taken"]);
+    }
+}
+
+#[test]
+fn a_handler_url_that_makes_no_sense_is_found_before_anything_else() {
+    for (url, says) in [
+        (
+            "localhost:8080",
+            "begins neither with http:// nor with https://",
+        ),
+        (
+            "ftp://user:sesame@h/",
+            "begins neither with http:// nor with https://",
+        ),
+        ("http://user:sesame@h:99999/?t=sesame", "cannot be read"),
+    ] {
+        let ran = Mq::new(["consume", "q", "--http", url])
+            .run()
+            .code(78)
+            .says(&[says, "no message was taken"]);
+        assert!(!ran.stderr.contains("sesame"), "{}", ran.stderr);
     }
 }
 

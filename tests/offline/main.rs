@@ -9,6 +9,7 @@ mod convert;
 mod graph;
 mod help;
 mod house;
+mod http_handler;
 mod lint;
 mod readme;
 mod route;

@@ -14,8 +14,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::handler::Job;
-use crate::handler::environment::{OF_A_MESSAGE, OPTIONAL, STREAM_PROTOCOL};
+use crate::handler::environment::STREAM_PROTOCOL;
 use crate::handler::listener::{Listener, PIPE_GRACE};
+use crate::handler::metadata::{OF_A_MESSAGE, OPTIONAL};
 use crate::handler::process_group::ProcessGroup;
 use crate::handler::program::Program;
 
