@@ -15,7 +15,8 @@ use crate::topology::Jitter;
 /// into MQ_* environment variables (MQ_QUEUE, MQ_EXCHANGE, MQ_ROUTING_KEY,
 /// MQ_ATTEMPT, MQ_MAX_ATTEMPTS, MQ_MESSAGE_ID, MQ_HEADERS as JSON, …). Its
 /// standard output and error both go to mq's standard error. Its exit code
-/// settles the message: see below.
+/// settles the message: see below. With --exec-stream one program works many
+/// messages and says what came of each.
 ///
 /// A URL gets the body as a POST, everything else as headers of the same names
 /// (MQ-Queue, MQ-Routing-Key, MQ-Attempt, …), percent-encoded where they are not
@@ -30,8 +31,8 @@ use crate::topology::Jitter;
 /// worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
-    group = ArgGroup::new("handling").required(true).args(["exec", "http", "print"]),
-    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --http <URL>\n       mq consume <QUEUE> [OPTIONS] --print",
+    group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "http", "print"]),
+    override_usage = "mq consume <QUEUE> [OPTIONS] --exec <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --exec-stream <COMMAND>...\n       mq consume <QUEUE> [OPTIONS] --http <URL>\n       mq consume <QUEUE> [OPTIONS] --print",
     after_long_help = "Exit codes of the program:
   0    done: ack
   65   poison: dead-letter now, no retry
@@ -50,6 +51,7 @@ Examples:
   mq consume orders.queue --topology topologies/orders.yaml --exec ./handle-order
   mq consume mails --strategy backoff --delays 1s,10s,1m --jitter 25% --exec ./send-mail
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
+  mq consume orders.queue --prefetch 4 --exec-stream python3 handle_orders.py
   mq consume orders.queue --prefetch 8 --http http://localhost:8080/orders
   mq consume orders.dlq --print --max-messages 1
 
@@ -74,6 +76,20 @@ pub struct ConsumeArgs {
         allow_hyphen_values = true
     )]
     pub exec: Vec<OsString>,
+
+    /// Run this program once and give it one message after another as lines of JSON; must be the last flag
+    ///
+    /// For each message it gets one line on standard input and answers with one line on standard
+    /// output, {"id":N,"outcome":"done"}; the outcome is done, retry, poison or stop, with a
+    /// "reason". Many times faster than --exec. --jobs is how many of it run at most. When
+    /// its input ends, it has 3 s to end too. The README documents the protocol.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        num_args = 1..,
+        allow_hyphen_values = true
+    )]
+    pub exec_stream: Vec<OsString>,
 
     /// POST each message to this URL: http or https, with USER:PASSWORD@ before the host for basic authentication
     ///

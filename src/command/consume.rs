@@ -16,7 +16,7 @@ use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, Strat
 use crate::endpoint::HandlerEndpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::handler::{Exec, Handler, Http};
+use crate::handler::{Exec, ExecStream, Handler, Http};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{
@@ -59,6 +59,9 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         &mut signals,
     )
     .await;
+    if let Some(handler) = &handler {
+        handler.close().await;
+    }
     // A worker that never got a message has nothing to sum up but its error.
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;
@@ -81,7 +84,8 @@ struct Prepared {
 async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
     let handler = handler(&args)?;
-    warn_of_swallowed_flags(&args.exec);
+    warn_of_swallowed_flags("--exec", &args.exec);
+    warn_of_swallowed_flags("--exec-stream", &args.exec_stream);
     let file = if args.topology.is_empty() {
         None
     } else {
@@ -162,15 +166,16 @@ fn handler(args: &ConsumeArgs) -> Result<Option<Handler>> {
         return Ok(None);
     }
     let limit = args.handler_timeout;
-    Ok(Some(match &args.http {
-        Some(url) => {
-            let endpoint = HandlerEndpoint::parse(url)?;
-            Handler::Http(Http::new(endpoint, args.connect_timeout, limit)?)
-        }
-        None => {
-            let search_path = std::env::var_os("PATH");
-            Handler::Exec(Exec::find(&args.exec, search_path, limit)?)
-        }
+    if let Some(url) = &args.http {
+        let endpoint = HandlerEndpoint::parse(url)?;
+        let http = Http::new(endpoint, args.connect_timeout, limit)?;
+        return Ok(Some(Handler::Http(http)));
+    }
+    let search_path = std::env::var_os("PATH");
+    Ok(Some(if args.exec_stream.is_empty() {
+        Handler::Exec(Exec::find(&args.exec, search_path, limit)?)
+    } else {
+        Handler::Stream(ExecStream::find(&args.exec_stream, search_path, limit)?)
     }))
 }
 
@@ -257,7 +262,7 @@ fn worker_name() -> String {
 
 /// `--exec true --until-empty` gives the flag to `true`: the easiest mistake to
 /// make, and it runs for ever.
-fn warn_of_swallowed_flags(command: &[OsString]) {
+fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
     let own = [
         "--prefetch",
         "--max-attempts",
@@ -281,7 +286,7 @@ fn warn_of_swallowed_flags(command: &[OsString]) {
     for flag in own {
         if command.iter().skip(1).any(|argument| argument == flag) {
             output::talk(&format!(
-                "mq: {flag} stands after --exec and so belongs to the program; if it was meant for mq, put it before --exec"
+                "mq: {flag} stands after {option} and so belongs to the program; if it was meant for mq, put it before {option}"
             ));
         }
     }

@@ -7,6 +7,9 @@ use crate::handler::metadata::{bounded_headers, headers_json, metadata};
 /// nothing; one message with large headers must not look like a bad deploy.
 const MAX_VALUE_BYTES: usize = 96 * 1024;
 
+/// The version of the line protocol that a long-lived handler is to speak.
+pub(super) const STREAM_PROTOCOL: &str = "MQ_STREAM_PROTOCOL";
+
 /// Every variable with its value; those of properties that are not set are not set.
 pub(super) fn variables(job: &Job) -> Vec<(&'static str, String)> {
     let mut variables = metadata(job);

@@ -12,40 +12,27 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::handler::environment::variables;
+use crate::error::Result;
+use crate::handler::environment::{STREAM_PROTOCOL, variables};
 use crate::handler::exit_status::{end_of, outcome};
 use crate::handler::folder::{self, Folder};
+use crate::handler::listener::{Listener, PIPE_GRACE, last_line};
 use crate::handler::metadata::{OPTIONAL, headers_json};
-use crate::handler::retry_after;
-use crate::handler::{Job, told};
-use crate::printable::one_line;
+use crate::handler::process_group::ProcessGroup;
+use crate::handler::program::Program;
+use crate::handler::{Job, retry_after, told};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
-
-/// Between SIGTERM and SIGKILL for a child that must end.
-const KILL_GRACE: Duration = Duration::from_secs(3);
-
-/// How long its pipes are read after a child ended: a grandchild may
-/// hold the pipe open for ever.
-const PIPE_GRACE: Duration = Duration::from_millis(200);
-
-/// How much of standard error is kept for the reason of a failure, in bytes.
-const KEPT_STDERR: usize = 4096;
-
-/// A longer line is passed on in pieces, in bytes.
-const LONGEST_LINE: usize = 8192;
 
 /// The largest result, in bytes: the largest message that brokers take since 4.0.
 const MAX_RESULT: u64 = 16 * 1024 * 1024;
@@ -56,8 +43,7 @@ const MAX_RETRY_AFTER: u64 = 64;
 /// A program to run for each message.
 #[derive(Clone, Debug)]
 pub struct Exec {
-    program: PathBuf,
-    arguments: Vec<OsString>,
+    program: Program,
     limit: Duration,
     folder: Arc<Folder>,
 }
@@ -67,44 +53,18 @@ impl Exec {
     /// message is taken. `limit` is the longest one attempt may take.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] when it is not there or cannot be executed,
-    /// [`ErrorKind::InputOutput`] when there is no place for temporary files.
+    /// [`crate::error::ErrorKind::Unavailable`] when it is not there or cannot be executed,
+    /// [`crate::error::ErrorKind::InputOutput`] when there is no place for temporary files.
     pub fn find(
         command: &[OsString],
         search_path: Option<OsString>,
         limit: Duration,
     ) -> Result<Self> {
-        let Some((program, arguments)) = command.split_first() else {
-            return Err(
-                Error::new(ErrorKind::Usage, "--exec needs a program").hint("--exec PROGRAM ARG…")
-            );
-        };
-        let named = Path::new(program);
-        let candidates: Vec<PathBuf> = if named.components().count() > 1 {
-            vec![named.to_path_buf()]
-        } else {
-            let path = search_path.unwrap_or_default();
-            std::env::split_paths(&path)
-                .map(|folder| folder.join(named))
-                .collect()
-        };
-        let mut found = candidates.into_iter().filter(|path| path.is_file());
-        match found.find(|path| is_executable(path)) {
-            Some(program) => Ok(Self {
-                program,
-                arguments: arguments.to_vec(),
-                limit,
-                folder: Arc::new(Folder::create()?),
-            }),
-            None => Err(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "the handler '{}' cannot be started: no such program, or not executable",
-                    named.display()
-                ),
-            )
-            .hint("check its path and `chmod +x` it; no message was taken")),
-        }
+        Ok(Self {
+            program: Program::find("--exec", command, search_path)?,
+            limit,
+            folder: Arc::new(Folder::create()?),
+        })
     }
 
     /// Runs one attempt to its end. Once `kill` turns true the child is ended
@@ -117,7 +77,7 @@ impl Exec {
         let attempt = match self.start(&job, &files) {
             Ok(started) => self.attend(started, &job, &files, kill).await,
             Err(error) => Attempt::bare(Outcome::CannotStart {
-                why: format!("cannot start {}: {error}", self.program.display()),
+                why: format!("cannot start {}: {error}", self.program.path.display()),
             }),
         };
         if !matches!(attempt.outcome, Outcome::Done) {
@@ -127,9 +87,9 @@ impl Exec {
     }
 
     fn start(&self, job: &Job, files: &Files) -> io::Result<Started> {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.program.path);
         // A worker within a handler must not see the outer message's.
-        for name in OPTIONAL {
+        for name in OPTIONAL.into_iter().chain([STREAM_PROTOCOL]) {
             command.env_remove(name);
         }
         let variables = variables(job);
@@ -146,7 +106,7 @@ impl Exec {
             (Stdio::from(write_end.try_clone()?), Stdio::from(write_end))
         };
         let child = command
-            .args(&self.arguments)
+            .args(&self.program.arguments)
             .envs(variables)
             .env("MQ_RETRY_AFTER", &files.retry_after)
             .stdin(Stdio::piped())
@@ -174,10 +134,7 @@ impl Exec {
             words,
             has_headers_file,
         } = started;
-        let group = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw);
+        let group = ProcessGroup::of(&child);
         let stdin = child.stdin.take();
         let body = Arc::clone(&job.delivery);
         let feeding = tokio::spawn(async move {
@@ -186,8 +143,7 @@ impl Exec {
                 let _ = stdin.write_all(&body.body).await;
             }
         });
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let mut listening = tokio::spawn(listen(words, label(job), Arc::clone(&said)));
+        let mut listener = Listener::start(words, job);
         let mut collecting = child.stdout.take().map(|stdout| {
             tokio::spawn(async move {
                 let mut result = Vec::new();
@@ -201,12 +157,10 @@ impl Exec {
             () = told(&mut kill) => Ended::Interrupted,
         };
         if !matches!(ended, Ended::ByItself(_)) {
-            end(&mut child, group).await;
+            group.end(&mut child).await;
         }
         feeding.abort();
-        if timeout(PIPE_GRACE, &mut listening).await.is_err() {
-            listening.abort();
-        }
+        let said = listener.finish().await;
         let result = match &mut collecting {
             None => Ok(None),
             Some(collecting) => match timeout(PIPE_GRACE, &mut *collecting).await {
@@ -224,10 +178,6 @@ impl Exec {
         if has_headers_file {
             folder::remove(&files.headers);
         }
-        let said = {
-            let kept = said.lock().unwrap_or_else(PoisonError::into_inner);
-            String::from_utf8_lossy(&kept).trim_end().to_owned()
-        };
         let (outcome, end) = match ended {
             Ended::ByItself(Ok(status)) => {
                 (outcome(status, last_line(&said)), Some(end_of(status)))
@@ -291,66 +241,4 @@ enum Ended {
     ByItself(io::Result<std::process::ExitStatus>),
     TimedOut,
     Interrupted,
-}
-
-/// SIGTERM to the child and its own children, then SIGKILL.
-async fn end(child: &mut Child, group: Option<Pid>) {
-    let signal = |signal| {
-        if let Some(group) = group {
-            // Fails only when nobody is left in the group.
-            let _ = kill_process_group(group, signal);
-        }
-    };
-    signal(Signal::TERM);
-    if timeout(KILL_GRACE, child.wait()).await.is_err() {
-        signal(Signal::KILL);
-        let _ = child.wait().await;
-    }
-    signal(Signal::KILL);
-}
-
-/// How the lines of one message's handler are told from those of others.
-fn label(job: &Job) -> String {
-    match &job.delivery.properties.message_id {
-        Some(id) if !id.is_empty() => format!("[{}] ", one_line(id, 64)),
-        Some(_) | None => format!("[#{}] ", job.tag),
-    }
-}
-
-/// Passes what a handler says on, line by line, and keeps its end.
-async fn listen(mut words: pipe::Receiver, label: String, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut chunk = vec![0; LONGEST_LINE];
-    let mut lines = Vec::new();
-    let mut open_line = false;
-    while let Ok(read) = words.read(&mut chunk).await {
-        let Some(new) = chunk.get(..read).filter(|new| !new.is_empty()) else {
-            break;
-        };
-        lines.clear();
-        for piece in new.split_inclusive(|byte| *byte == b'\n') {
-            if !open_line {
-                lines.extend_from_slice(label.as_bytes());
-            }
-            lines.extend_from_slice(piece);
-            open_line = !piece.ends_with(b"\n");
-        }
-        crate::output::pass_to_stderr(&lines);
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(new);
-        if kept.len() > KEPT_STDERR {
-            let surplus = kept.len() - KEPT_STDERR;
-            kept.drain(..surplus);
-        }
-    }
-    if open_line {
-        crate::output::pass_to_stderr(b"\n");
-    }
-}
-
-fn last_line(said: &str) -> Option<&str> {
-    said.lines().map(str::trim).rfind(|line| !line.is_empty())
-}
-
-fn is_executable(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

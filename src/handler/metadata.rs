@@ -26,6 +26,16 @@ pub(super) const OPTIONAL: [&str; 16] = [
     "MQ_RETRY_AFTER",
 ];
 
+/// Names that every message has, but not what works many of them.
+pub(super) const OF_A_MESSAGE: [&str; 6] = [
+    "MQ_EXCHANGE",
+    "MQ_ROUTING_KEY",
+    "MQ_REDELIVERED",
+    "MQ_ATTEMPT",
+    "MQ_MAX_ATTEMPTS",
+    "MQ_BODY_BYTES",
+];
+
 /// Everything but the headers of the message; what the publisher did not set is
 /// not there.
 pub(super) fn metadata(job: &Job) -> Vec<(&'static str, String)> {

@@ -5,8 +5,12 @@ mod exec;
 mod exit_status;
 mod folder;
 mod http;
+mod listener;
 mod metadata;
+mod process_group;
+mod program;
 mod retry_after;
+mod stream;
 
 use std::sync::Arc;
 
@@ -18,6 +22,7 @@ use crate::topology::QueueName;
 
 pub use exec::Exec;
 pub use http::Http;
+pub use stream::ExecStream;
 
 /// One attempt at one message.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub struct Job {
 pub enum Handler {
     /// A program for each message.
     Exec(Exec),
+    /// Long-lived programs that work one message after another.
+    Stream(ExecStream),
     /// A request for each message.
     Http(Http),
 }
@@ -52,7 +59,16 @@ impl Handler {
     pub async fn run(&self, job: Job, kill: watch::Receiver<bool>) -> Attempt {
         match self {
             Self::Exec(exec) => exec.run(job, kill).await,
+            Self::Stream(stream) => stream.run(job, kill).await,
             Self::Http(http) => http.run(job, kill).await,
+        }
+    }
+
+    /// Ends what outlives attempts, once none runs any more. Takes 6 s at most.
+    pub async fn close(&self) {
+        match self {
+            Self::Exec(_) | Self::Http(_) => {}
+            Self::Stream(stream) => stream.close().await,
         }
     }
 }

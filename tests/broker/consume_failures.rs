@@ -188,7 +188,7 @@ fn a_timeout_is_a_failed_attempt_and_ends_the_handlers_children_too() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "looks at the process table")]
-fn is_gone(pid: &str) -> bool {
+pub(crate) fn is_gone(pid: &str) -> bool {
     // A zombie whose parent is gone counts as gone.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

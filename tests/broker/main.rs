@@ -12,6 +12,8 @@ mod consume_failures;
 mod convert;
 mod definitions;
 mod destroy;
+mod exec_stream;
+mod exec_stream_failures;
 mod export;
 mod graph;
 mod http;
