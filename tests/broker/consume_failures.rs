@@ -304,7 +304,7 @@ fn a_wait_queue_that_is_gone_costs_nothing() {
     for kind in ["classic", "quorum"] {
         with_path_broken(DLX, kind, &[], |vhost| vhost.delete_queue("wait"))
             .code(67)
-            .says(&["the wait queue 'wait' is gone"]);
+            .says(&["queue 'wait' is gone"]);
     }
 }
 
