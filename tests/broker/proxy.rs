@@ -104,12 +104,7 @@ impl Proxy {
     }
 }
 
-fn copy(
-    mut from: TcpStream,
-    mut to: TcpStream,
-    keep_back: Arc<AtomicUsize>,
-    cut: Arc<AtomicBool>,
-) {
+fn copy(mut from: TcpStream, mut to: TcpStream, keep_back: Arc<AtomicUsize>, cut: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut chunk = [0; 16384];
         while let Ok(read) = from.read(&mut chunk) {

@@ -1,8 +1,9 @@
 //! One work queue with its worker and its faults: worked, drained, counted.
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "test support outside #[test] functions: reads files, waits between faults"
+    reason = "test support outside #[test] functions: waits between faults"
 )]
 
 use std::ffi::OsString;
@@ -23,10 +24,10 @@ use crate::support::{Mq, Running, Script, TextFile};
 use crate::vhost::Vhost;
 
 /// Messages of one queue.
-const MESSAGES: usize = 40;
+const MESSAGES: usize = 30;
 
 /// Faults of one worker, besides those of its broker.
-const FAULTS: usize = 8;
+const FAULTS: usize = 6;
 
 /// How long a worker may take to end its messages once nothing is done to it any more.
 const RECOVERY: Duration = Duration::from_secs(40);
@@ -124,6 +125,8 @@ pub(crate) struct Account {
     pub(crate) struck: Vec<Struck>,
     /// What a worker did that it should not.
     pub(crate) complaints: Vec<String>,
+    /// What the last worker said, if it was not through when it was stopped.
+    unfinished: Option<String>,
     handler: Script,
     proxy: Proxy,
 }
@@ -166,6 +169,7 @@ impl Account {
             plan,
             struck: Vec::new(),
             complaints: Vec::new(),
+            unfinished: None,
             handler: Script::new(&HANDLER.replace("PAUSE", pause)),
             proxy: Proxy::to(books.vhost.address()),
             books,
@@ -223,10 +227,9 @@ impl Account {
     fn complain(&mut self, what: &str, worker: Running) {
         worker.signal(Signal::KILL);
         let ran = worker.wait();
-        let lines: Vec<&str> = ran.stderr.lines().collect();
-        let last = lines[lines.len().saturating_sub(12)..].join("\n    ");
+        let said = last_lines(&ran.stderr);
         self.complaints
-            .push(format!("{what} (exit {}):\n    {last}", ran.code));
+            .push(format!("{what} (exit {}):\n    {said}", ran.code));
     }
 
     /// Works while everything goes wrong, until `over` and then to the end.
@@ -240,7 +243,8 @@ impl Account {
         let mut armed = None;
         let mut deadline = None;
         loop {
-            std::thread::sleep(Duration::from_millis(100));
+            let is_struck = next.is_some();
+            std::thread::sleep(Duration::from_millis(if is_struck { 100 } else { 400 }));
             if !worker.is_running() {
                 self.complain("a worker ended by itself", worker);
                 match self.start(node) {
@@ -302,8 +306,12 @@ impl Account {
         {
             self.note(Fault::CutAtConfirm, from);
         }
+        let is_through = self.is_through();
         worker.signal(Signal::TERM);
         let ran = worker.wait();
+        if !is_through {
+            self.unfinished = Some(last_lines(&ran.stderr));
+        }
         if ran.code != 0 {
             self.complaints.push(format!(
                 "a worker told to stop exited {}:\n{}",
@@ -338,7 +346,6 @@ impl Account {
 
     /// A worker without faults takes what is left.
     pub(crate) fn drain(&mut self) {
-        let was_through = self.is_through();
         let ran = self.consume(&["--until-empty", "-o", "json"]).run();
         if ran.code != 0 {
             self.complaints.push(format!(
@@ -348,10 +355,18 @@ impl Account {
             return;
         }
         let received = ran.json()["received"].as_u64().unwrap_or_default();
-        if self.seed != 0 && !was_through && received > 0 {
+        if let Some(said) = self.unfinished.take()
+            && received > 0
+        {
             self.complaints.push(format!(
-                "the worker stood still: {RECOVERY:?} after the last fault {received} deliveries were left for the next one"
+                "the worker stood still at {:.1}: {RECOVERY:?} after the last fault {received} deliveries were left for the next one; it said last:\n    {said}",
+                clock()
             ));
         }
     }
+}
+
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(12)..].join("\n    ")
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fault::Struck;
+use crate::fault::{Fault, Struck};
 use crate::message::Fate;
 
 /// A fault does harm to attempts that started this long after it, in seconds: a
@@ -60,10 +60,7 @@ pub(crate) fn audit(
 ) -> Audit {
     let mut audit = Audit::default();
     for (id, fate) in fates.iter().enumerate() {
-        let mine: Vec<&Attempt> = attempts
-            .iter()
-            .filter(|attempt| attempt.id == id)
-            .collect();
+        let mine: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.id == id).collect();
         let handled = mine.iter().filter(|attempt| attempt.code == 0).count();
         let queues: Vec<&str> = rests
             .iter()
@@ -122,11 +119,22 @@ fn told(attempts: &[&Attempt]) -> String {
 /// repetition of the same attempt.
 fn cause(attempts: &[&Attempt], dead: usize, struck: &[Struck]) -> Option<String> {
     let (first, again) = repetition(attempts)?;
-    let fault = struck
-        .iter()
-        .filter(|fault| fault.to >= first.began - SLACK && fault.from <= again.began)
-        .map(|fault| fault.fault)
-        .next_back()?;
+    let between = |from: f64| {
+        struck
+            .iter()
+            .filter(move |fault| fault.to >= from - SLACK && fault.from <= again.began)
+            .map(|fault| fault.fault)
+    };
+    let Some(fault) = between(first.began).next_back() else {
+        // Between the failed attempt and this one the broker carries the message
+        // from queue to queue, and may do that again after it was killed.
+        let before = attempts
+            .iter()
+            .rfind(|attempt| attempt.number + 1 == first.number)?;
+        return between(before.began)
+            .rfind(|fault| *fault == Fault::BrokerKilled)
+            .map(|fault| format!("{fault}: moved by the broker, and there before too"));
+    };
     // Then each of the two went on by itself: one of them was a copy.
     let is_copy = first.code != 0 || dead > 1;
     Some(if is_copy {
@@ -139,7 +147,11 @@ fn cause(attempts: &[&Attempt], dead: usize, struck: &[Struck]) -> Option<String
 /// The first attempt that was made twice, and its repetition.
 fn repetition<'a>(attempts: &[&'a Attempt]) -> Option<(&'a Attempt, &'a Attempt)> {
     let mut sorted = attempts.to_vec();
-    sorted.sort_by(|a, b| (a.number, a.began).partial_cmp(&(b.number, b.began)).unwrap_or(std::cmp::Ordering::Equal));
+    sorted.sort_by(|a, b| {
+        (a.number, a.began)
+            .partial_cmp(&(b.number, b.began))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     sorted
         .windows(2)
         .find(|pair| pair[0].number == pair[1].number)
@@ -149,7 +161,6 @@ fn repetition<'a>(attempts: &[&'a Attempt]) -> Option<(&'a Attempt, &'a Attempt)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Fault;
 
     fn attempt(number: usize, code: u8, began: f64) -> Attempt {
         Attempt {
@@ -209,6 +220,16 @@ mod tests {
         let found = audit(&fates, &attempts, &rests, &faults);
         let cause = "connection cut at a confirm: a copy was confirmed, its original not acked";
         assert_eq!(found.duplicates.get(cause), Some(&1), "{found:?}");
+    }
+
+    #[test]
+    fn only_the_broker_doubles_what_it_carries() {
+        let fates = [Fate(vec![1, 0])];
+        let attempts = [attempt(1, 1, 1.0), attempt(2, 0, 5.0), attempt(2, 0, 5.1)];
+        for (fault, is_explained) in [(Fault::BrokerKilled, true), (Fault::ConnectionCut, false)] {
+            let found = audit(&fates, &attempts, &[], &[at(fault, 2.0)]);
+            assert_eq!(found.errors.is_empty(), is_explained, "{found:?}");
+        }
     }
 
     #[test]
