@@ -111,7 +111,8 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         None => (None, false),
         Some(_) => {
             let found = retry_path(session, &connection, &queue, file.as_ref(), &policy).await?;
-            (Some(found.path), !found.seen)
+            let proved = !found.seen || !found.path.nack_is_confirmed;
+            (Some(found.path), proved)
         }
     };
     let limits = Limits {

@@ -82,9 +82,6 @@ impl Worker {
             exchange,
             key: DeadLetterKey::Replaced(RoutingKey::new(key)?),
         });
-        if retry.strategy == Some(Strategy::Dlx) && queue.overflow.is_none() {
-            make_hop_safe(&mut queue);
-        }
         // Attempts are counted by who works the queue; a limit of the broker's
         // would end messages by another way than the strategy's.
         if queue.kind == Some(QueueType::Quorum) {
@@ -110,31 +107,28 @@ fn resting(work: &Queue) -> Queue {
     }
 }
 
-/// The default exchange leads back to the one queue that failed.
+/// The default exchange leads back to the one queue that failed. A quorum queue
+/// whatever the work queue is: only those hand a dead letter on with a confirm.
+/// Without, a node that is killed loses what is between two queues, and what a
+/// classic queue got from another one for as long as that is busy (measured: all
+/// of it on 4.0.5 and 4.3.6).
 fn waiting(resting: &Queue, work: &QueueName, delay: Duration) -> Result<Queue> {
-    let mut queue = Queue {
+    Ok(Queue {
+        kind: Some(QueueType::Quorum),
+        delivery_limit: Some(DeliveryLimit::Unlimited),
         message_ttl: Some(delay),
         dead_lettering: Some(DeadLettering {
             exchange: ExchangeName::new("")?,
             key: DeadLetterKey::Replaced(RoutingKey::of_queue(work)),
         }),
+        dead_letter_strategy: Some(DeadLetterStrategy::AtLeastOnce),
+        overflow: Some(Overflow::RejectPublish),
         description: Some(format!(
             "{work}: messages wait here {} before their next attempt",
             humantime::format_duration(delay)
         )),
         ..resting.clone()
-    };
-    make_hop_safe(&mut queue);
-    Ok(queue)
-}
-
-/// Quorum queues can hand a dead letter on with a confirm; without it a node
-/// that is killed loses what is between two queues (measured on 4.0.5).
-fn make_hop_safe(queue: &mut Queue) {
-    if queue.kind == Some(QueueType::Quorum) {
-        queue.dead_letter_strategy = Some(DeadLetterStrategy::AtLeastOnce);
-        queue.overflow = Some(Overflow::RejectPublish);
-    }
+    })
 }
 
 fn wait_queue_name(work: &QueueName, delay: Duration, only_one: bool) -> Result<QueueName> {

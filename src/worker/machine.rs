@@ -22,7 +22,8 @@ pub struct Limits {
     /// How failed messages come back.
     pub strategy: Strategy,
     /// Whether retries through the broker must be proved by a confirmed, routed
-    /// copy, because it could not be seen where a nack leads.
+    /// copy, because it could not be seen where a nack leads, or because the
+    /// broker does not confirm it to itself.
     pub prove_retries: bool,
 }
 

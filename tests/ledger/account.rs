@@ -1,6 +1,5 @@
 //! One work queue with its worker and its faults: worked, drained, counted.
 #![expect(
-    clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "test support outside #[test] functions: waits between faults"
@@ -24,10 +23,10 @@ use crate::support::{Mq, Running, Script, TextFile};
 use crate::vhost::Vhost;
 
 /// Messages of one queue.
-const MESSAGES: usize = 30;
+const MESSAGES: usize = 24;
 
 /// Faults of one worker, besides those of its broker.
-const FAULTS: usize = 6;
+const FAULTS: usize = 5;
 
 /// How long a worker may take to end its messages once nothing is done to it any more.
 const RECOVERY: Duration = Duration::from_secs(40);

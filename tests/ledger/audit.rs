@@ -82,7 +82,7 @@ pub(crate) fn audit(
         }
         let dead = queues
             .iter()
-            .filter(|queue| queue.ends_with(".dlq"))
+            .filter(|queue| queue.strip_suffix(".dlq").is_some())
             .count();
         if queues.len() > dead {
             say("was left behind by a worker that called the queue empty");
@@ -147,15 +147,11 @@ fn cause(attempts: &[&Attempt], dead: usize, struck: &[Struck]) -> Option<String
 /// The first attempt that was made twice, and its repetition.
 fn repetition<'a>(attempts: &[&'a Attempt]) -> Option<(&'a Attempt, &'a Attempt)> {
     let mut sorted = attempts.to_vec();
-    sorted.sort_by(|a, b| {
-        (a.number, a.began)
-            .partial_cmp(&(b.number, b.began))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    sorted
-        .windows(2)
-        .find(|pair| pair[0].number == pair[1].number)
-        .map(|pair| (pair[0], pair[1]))
+    sorted.sort_by(|a, b| (a.number.cmp(&b.number)).then(a.began.total_cmp(&b.began)));
+    let pairs = sorted.iter().zip(sorted.iter().skip(1));
+    pairs
+        .map(|(first, second)| (*first, *second))
+        .find(|(first, second)| first.number == second.number)
 }
 
 #[cfg(test)]

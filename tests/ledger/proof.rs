@@ -25,11 +25,7 @@ use crate::vhost::{Vhost, block_on};
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
 
 /// The broker is killed so long after it was ready.
-const BROKER_KILLS: [Duration; 3] = [
-    Duration::from_millis(2500),
-    Duration::from_millis(3500),
-    Duration::from_millis(4500),
-];
+const BROKER_KILLS: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(3500)];
 
 fn seeds() -> Vec<u64> {
     match std::env::var("MQ_LEDGER_SEED") {
