@@ -50,37 +50,44 @@ exit $1
 /// How failed messages are retried, and the wait queues of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
+    /// Retried by copies, for the work queue of a worker confirms no nack.
     Dlx,
+    /// The same written out, with a work queue that does.
+    Nack,
     Backoff,
     Immediate,
 }
 
 impl Strategy {
-    pub(crate) const ALL: [Self; 3] = [Self::Dlx, Self::Backoff, Self::Immediate];
+    /// Those that queues of a type have.
+    pub(crate) fn of(kind: &str) -> &'static [Self] {
+        match kind {
+            "quorum" => &[Self::Dlx, Self::Backoff, Self::Immediate, Self::Nack],
+            _ => &[Self::Dlx, Self::Backoff, Self::Immediate],
+        }
+    }
 
     fn word(self) -> &'static str {
         match self {
             Self::Dlx => "dlx",
+            Self::Nack => "nack",
             Self::Backoff => "backoff",
             Self::Immediate => "immediate",
         }
     }
 
     fn retry(self) -> String {
-        let delays = match self {
-            Self::Dlx => ", delays: [200ms]",
-            Self::Backoff => ", delays: [200ms, 400ms]",
-            Self::Immediate => "",
+        let how = match self {
+            Self::Dlx | Self::Nack => "dlx, delays: [200ms]",
+            Self::Backoff => "backoff, delays: [200ms, 400ms]",
+            Self::Immediate => "immediate",
         };
-        format!(
-            "{{ strategy: {}, max_attempts: {MAX_ATTEMPTS}{delays} }}",
-            self.word()
-        )
+        format!("{{ strategy: {how}, max_attempts: {MAX_ATTEMPTS} }}")
     }
 
     fn wait_queues(self) -> &'static [&'static str] {
         match self {
-            Self::Dlx => &[".retry"],
+            Self::Dlx | Self::Nack => &[".retry"],
             Self::Backoff => &[".retry.200ms", ".retry.400ms"],
             Self::Immediate => &[],
         }
@@ -90,6 +97,15 @@ impl Strategy {
 /// Queue types whose messages survive a node.
 pub(crate) const KINDS: [&str; 2] = ["classic", "quorum"];
 
+/// A work queue that keeps what is nacked until its wait queue has it.
+const NACK: &str = "
+exchanges: { quorum-nack.dlx: { type: direct } }
+queues:
+  quorum-nack: { SAFE, dead_letter: { exchange: quorum-nack.dlx, key: retry, strategy: at-least-once }, retry: RETRY }
+  quorum-nack.retry: { SAFE, message_ttl: 200ms, dead_letter: { exchange: '', key: quorum-nack, strategy: at-least-once }, bind: [ { exchange: quorum-nack.dlx, key: retry } ] }
+  quorum-nack.dlq: { type: quorum, delivery_limit: unlimited, bind: [ { exchange: quorum-nack.dlx, key: dead } ] }
+";
+
 /// A vhost with a work queue of every type and strategy.
 pub(crate) struct Books {
     pub(crate) vhost: Vhost,
@@ -98,9 +114,16 @@ pub(crate) struct Books {
 
 impl Books {
     pub(crate) fn new() -> Self {
-        let mut text = "version: 1\nworkers:\n".to_owned();
+        let safe = "type: quorum, delivery_limit: unlimited, overflow: reject-publish";
+        let nack = NACK
+            .replace("SAFE", safe)
+            .replace("RETRY", &Strategy::Nack.retry());
+        let mut text = format!("version: 1{nack}workers:\n");
         for kind in KINDS {
-            for strategy in Strategy::ALL {
+            for strategy in Strategy::of(kind) {
+                if *strategy == Strategy::Nack {
+                    continue;
+                }
                 let name = format!("{kind}-{}", strategy.word());
                 let retry = strategy.retry();
                 text.push_str(&format!("  {name}: {{ type: {kind}, retry: {retry} }}\n"));

@@ -54,9 +54,9 @@ fn open(seeds: &[u64]) -> Vec<Account> {
                     let books = Arc::new(Books::new());
                     let mut accounts = Vec::new();
                     for kind in kinds(seed, seeds) {
-                        for strategy in Strategy::ALL {
+                        for strategy in Strategy::of(kind) {
                             let books = Arc::clone(&books);
-                            accounts.push(Account::open(seed, kind, strategy, books));
+                            accounts.push(Account::open(seed, kind, *strategy, books));
                         }
                     }
                     accounts
