@@ -23,7 +23,9 @@ use crate::retry::{
     DEFAULT_MAX_ATTEMPTS, Jitter, OnExhausted, RetryPath, RetryPolicy, Strategy, check_delays,
 };
 use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey, Topology};
-use crate::worker::{DeadLetterBy, Handling, Limits, Machine, Printer, StopReason, Wanted};
+use crate::worker::{
+    DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, StopReason, Wanted,
+};
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
@@ -106,11 +108,16 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     }
     refuse_stream(session, &connection, &queue).await?;
     // Printing never fails an attempt, so nothing can be dead-lettered.
-    let (path, prove_retries) = match handler {
-        None => (None, false),
+    let (path, nack_path) = match handler {
+        None => (None, NackPath::Believed),
         Some(_) => {
             let found = retry_path(session, &connection, &queue, file.as_ref(), &policy).await?;
-            (Some(found.path), !found.seen)
+            let nack_path = match (found.seen, found.path.nack_is_confirmed) {
+                (true, true) => NackPath::Confirmed,
+                (true, false) => NackPath::Seen,
+                (false, _) => NackPath::Believed,
+            };
+            (Some(found.path), nack_path)
         }
     };
     if let Some(path) = &path {
@@ -136,7 +143,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         strategy: path
             .as_ref()
             .map_or(Strategy::Immediate, |path| path.strategy),
-        prove_retries,
+        nack_path,
     };
     let wanted = Wanted {
         queue,

@@ -45,7 +45,7 @@ pub(super) async fn work(
                 subscribed_before = true;
                 work.run(handling, signals).await
             }
-            Err(error) if error.kind() == ErrorKind::Unavailable => Ending::Lost(error),
+            Err(error) if is_passing(&error) => Ending::Lost(error),
             // A queue is still found for a moment after its deletion cancelled us.
             Err(error) if error.kind() == ErrorKind::NotFound && subscribed_before => {
                 machine.handle(Event::Stop(StopReason::QueueGone));

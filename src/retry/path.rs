@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::retry::{OtherDeath, PathProblem, RetryPolicy, Strategy};
 use crate::routing::Router;
 use crate::topology::{
-    DeadLetterKey, DeliveryLimit, Destination, ExchangeName, Overflow, Queue, QueueName, QueueType,
-    RoutingKey,
+    DeadLetterKey, DeadLetterStrategy, DeliveryLimit, Destination, ExchangeName, Overflow, Queue,
+    QueueName, QueueType, RoutingKey,
 };
 
 /// Exchange and key that lead to the dead-letter queue and nowhere else.
@@ -58,6 +58,9 @@ pub struct RetryPath {
     pub park: Option<DeadLetterAddress>,
     /// The longest a retry can wait, summed over chained wait queues.
     pub longest_wait: Duration,
+    /// Whether the queue keeps what is nacked until its next queue has it. Any
+    /// other loses it with a node that is killed on the way.
+    pub nack_is_confirmed: bool,
 }
 
 impl RetryPath {
@@ -108,6 +111,9 @@ pub fn path(
         return Err(PathProblem::NoExchange(exchange.clone()));
     }
     let targets = dead_letter_targets(router, queue, work, exchange)?;
+    let nack_is_confirmed = work.kind == Some(QueueType::Quorum)
+        && work.dead_letter_strategy == Some(DeadLetterStrategy::AtLeastOnce)
+        && work.overflow == Some(Overflow::RejectPublish);
     if targets.contains(queue) {
         return Err(PathProblem::Loop(queue.clone()));
     }
@@ -130,6 +136,7 @@ pub fn path(
             dead_letter_queues: rest,
             park: None,
             longest_wait: straight.longest_wait,
+            nack_is_confirmed,
         });
     }
     if !rest.is_empty() {
@@ -175,6 +182,7 @@ pub fn path(
         dead_letter_queues: BTreeSet::from([park.0]),
         park: Some(park.1),
         longest_wait,
+        nack_is_confirmed,
     })
 }
 

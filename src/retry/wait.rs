@@ -131,6 +131,7 @@ mod tests {
             dead_letter_queues: BTreeSet::new(),
             park: None,
             longest_wait: Duration::from_secs(longest_wait),
+            nack_is_confirmed: true,
         }
     }
 

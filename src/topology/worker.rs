@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::topology::{
-    Binding, DeadLetterKey, DeadLettering, DelayedRetry, DelayedRetryType, DeliveryLimit,
-    Destination, Exchange, ExchangeName, ExchangeType, Queue, QueueName, QueueType, RoutingKey,
-    Strategy, Topology,
+    Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
+    DeliveryLimit, Destination, Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName,
+    QueueType, RoutingKey, Strategy, Topology,
 };
 
 /// The key of the wait queue at the worker's dead-letter exchange.
@@ -107,14 +107,22 @@ fn resting(work: &Queue) -> Queue {
     }
 }
 
-/// The default exchange leads back to the one queue that failed.
+/// The default exchange leads back to the one queue that failed. A quorum queue
+/// whatever the work queue is: only those hand a dead letter on with a confirm.
+/// Without, a node that is killed loses what is between two queues, and what a
+/// classic queue got from another one for as long as that is busy (measured: all
+/// of it on 4.0.5 and 4.3.6).
 fn waiting(resting: &Queue, work: &QueueName, delay: Duration) -> Result<Queue> {
     Ok(Queue {
+        kind: Some(QueueType::Quorum),
+        delivery_limit: Some(DeliveryLimit::Unlimited),
         message_ttl: Some(delay),
         dead_lettering: Some(DeadLettering {
             exchange: ExchangeName::new("")?,
             key: DeadLetterKey::Replaced(RoutingKey::of_queue(work)),
         }),
+        dead_letter_strategy: Some(DeadLetterStrategy::AtLeastOnce),
+        overflow: Some(Overflow::RejectPublish),
         description: Some(format!(
             "{work}: messages wait here {} before their next attempt",
             humantime::format_duration(delay)

@@ -121,7 +121,7 @@ mod tests {
 
     use crate::diagnostic::{Source, render};
     use crate::retry::{self, Strategy};
-    use crate::topology::{QueueName, Topology};
+    use crate::topology::{DeadLetterStrategy, QueueName, Topology};
     use crate::topologyfile::{expanded, parse, schema};
 
     /// Whatever is read here, the schema takes too.
@@ -227,6 +227,10 @@ mod tests {
                 Strategy::Immediate | Strategy::Native => 0,
             };
             prop_assert_eq!(path.wait_queues.len(), waits);
+            for wait_queue in &path.wait_queues {
+                let strategy = topology.queues[wait_queue].dead_letter_strategy;
+                prop_assert_eq!(strategy, Some(DeadLetterStrategy::AtLeastOnce));
+            }
         }
 
         #[test]

@@ -12,6 +12,18 @@ pub enum DeadLetterBy {
     Nack,
 }
 
+/// What is known of where a nack leads. Only the first kind is trusted with a
+/// retry; every other one is a confirmed, routed copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NackPath {
+    /// It was seen on the broker, which keeps what is nacked until it is there.
+    Confirmed,
+    /// It was seen; a node that is killed on the way loses the message.
+    Seen,
+    /// A file says so.
+    Believed,
+}
+
 /// What bounds the worker; fixed for its life.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -29,9 +41,8 @@ pub struct Limits {
     pub max_returns: u64,
     /// How failed messages come back.
     pub strategy: Strategy,
-    /// Whether retries through the broker must be proved by a confirmed, routed
-    /// copy, because it could not be seen where a nack leads.
-    pub prove_retries: bool,
+    /// What is known of where a nack leads.
+    pub nack_path: NackPath,
     /// How a message gets to the dead-letter queue. A nack that could lose it,
     /// or that is not known to lead there, is a copy all the same.
     pub dead_letter: DeadLetterBy,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
 use crate::worker::flights::{Flight, Flights, Stage};
-use crate::worker::{Counts, DeadLetterBy, Limits};
+use crate::worker::{Counts, DeadLetterBy, Limits, NackPath};
 
 /// The state of the worker.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl Machine {
             Verdict::RetryThroughBroker { wait, .. }
                 if wait.is_some()
                     || flight.nack_is_unsafe
-                    || self.limits.prove_retries
+                    || self.limits.nack_path != NackPath::Confirmed
                     || (result && self.limits.retry_with_result)
                     || self.limits.strategy == Strategy::Backoff =>
             {
@@ -263,7 +263,7 @@ impl Machine {
         };
         let by_nack = self.limits.dead_letter == DeadLetterBy::Nack
             && self.limits.strategy != Strategy::Dlx
-            && !self.limits.prove_retries
+            && self.limits.nack_path != NackPath::Believed
             && !flight.nack_is_unsafe;
         if by_nack {
             self.count_buried(&reason);

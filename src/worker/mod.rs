@@ -21,6 +21,6 @@ pub use counts::Counts;
 pub use drained::{DrainCheck, Emptiness};
 pub use drive::Session;
 pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
-pub use limits::{DeadLetterBy, Limits};
+pub use limits::{DeadLetterBy, Limits, NackPath};
 pub use machine::Machine;
 pub use wanted::{Ending, Handling, Printer, Wanted};

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use crate::amqp::{Connection, Frames, Publisher, Receipt};
@@ -34,6 +36,10 @@ impl Purpose {
     }
 }
 
+/// Most copies on their way at once, each on a channel of its own, so that a
+/// return and a confirm cannot be taken for those of another copy.
+const CHANNELS: usize = 16;
+
 /// The hand-over to the publishing task.
 pub(super) struct Parker {
     requests: mpsc::UnboundedSender<(u64, Purpose, Publication)>,
@@ -63,14 +69,37 @@ impl Parker {
                         return;
                     }
                 };
-            let mut next = Some(first);
-            let mut publisher = None;
-            while let Some((tag, purpose, publication)) = next {
-                let result = publish(&connection, &mut publisher, purpose, &publication).await;
-                let _ = outgoing.send((tag, result));
-                next = incoming.recv().await;
+            let mut first = Some(first);
+            let mut idle = Vec::new();
+            let mut busy = FuturesUnordered::new();
+            loop {
+                let request = match first.take() {
+                    Some(request) => Some(request),
+                    None => tokio::select! {
+                        request = incoming.recv(), if busy.len() < CHANNELS => request,
+                        Some((tag, publisher, result)) = busy.next() => {
+                            idle.extend(publisher);
+                            let _ = outgoing.send((tag, result));
+                            continue;
+                        }
+                    },
+                };
+                let Some((tag, purpose, publication)) = request else {
+                    break;
+                };
+                let publisher = idle.pop();
+                let connection = &connection;
+                busy.push(async move {
+                    let mut publisher = publisher;
+                    let result = publish(connection, &mut publisher, purpose, &publication).await;
+                    (tag, publisher, result)
+                });
             }
-            drop(publisher);
+            while let Some((tag, publisher, result)) = busy.next().await {
+                idle.extend(publisher);
+                let _ = outgoing.send((tag, result));
+            }
+            drop((busy, idle));
             connection.close().await;
         });
         Self { requests, results }

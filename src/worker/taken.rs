@@ -137,6 +137,7 @@ mod tests {
             dead_letter_queues: BTreeSet::new(),
             park: None,
             longest_wait: Duration::ZERO,
+            nack_is_confirmed: true,
         }
     }
 

@@ -24,13 +24,19 @@ queues:
   dead: { type: classic, bind: [ { exchange: dlx, key: dead } ] }
 ";
 
-/// The topology with both of its queues of one type, quorum without a limit.
+/// The topology with its queues of one type, quorum without a limit. Where the
+/// work queue is one of those, its retries are nacks: it keeps what it
+/// dead-letters until the wait queue has it.
 pub(crate) fn of_type(topology: &str, kind: &str) -> String {
-    let kind = match kind {
-        "quorum" => "quorum, delivery_limit: unlimited",
-        other => other,
-    };
-    topology.replace("TYPE", kind)
+    if kind != "quorum" {
+        return topology.replace("TYPE", kind);
+    }
+    topology
+        .replace(
+            "work: { type: TYPE, dead_letter: { exchange: dlx, key: retry }",
+            "work: { type: TYPE, overflow: reject-publish, dead_letter: { exchange: dlx, key: retry, strategy: at-least-once }",
+        )
+        .replace("TYPE", "quorum, delivery_limit: unlimited")
 }
 
 pub(crate) fn consume(vhost: &Vhost, flags: &[&str], handler: &Script) -> Mq {

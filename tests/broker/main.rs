@@ -26,6 +26,7 @@ mod migrate;
 mod orders;
 mod plan;
 mod policies;
+#[expect(dead_code, reason = "the ledger uses more of it")]
 mod proxy;
 mod prune;
 mod publish;

@@ -17,6 +17,8 @@ pub(crate) struct Proxy {
     streams: Arc<Mutex<Vec<TcpStream>>>,
     /// How many confirms are still kept back.
     kept_back: Arc<AtomicUsize>,
+    /// Whether the next confirm ends its connection instead of passing.
+    cuts_at_confirm: Arc<AtomicBool>,
 }
 
 /// A `basic.ack` from its size on: 13 bytes, class 60, method 80.
@@ -31,6 +33,8 @@ impl Proxy {
         let kept_back: Arc<AtomicUsize> = Arc::default();
         let (is_open, kept) = (open.clone(), streams.clone());
         let keep_back = kept_back.clone();
+        let cuts_at_confirm: Arc<AtomicBool> = Arc::default();
+        let cut = cuts_at_confirm.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let client = client.unwrap();
@@ -38,15 +42,21 @@ impl Proxy {
                     let _ = client.shutdown(Shutdown::Both);
                     continue;
                 }
-                let server = TcpStream::connect(&target).unwrap();
+                // The broker may be down.
+                let Ok(server) = TcpStream::connect(&target) else {
+                    let _ = client.shutdown(Shutdown::Both);
+                    continue;
+                };
                 let mut kept = kept.lock().unwrap();
-                for (from, to) in [(&client, &server), (&server, &client)] {
+                // Acks of a client look like confirms.
+                let never = Arc::default();
+                for (from, to, cut) in [(&client, &server, &never), (&server, &client, &cut)] {
                     kept.push(from.try_clone().unwrap());
-                    let keep_back = keep_back.clone();
                     copy(
                         from.try_clone().unwrap(),
                         to.try_clone().unwrap(),
-                        keep_back,
+                        keep_back.clone(),
+                        cut.clone(),
                     );
                 }
             }
@@ -56,7 +66,24 @@ impl Proxy {
             open,
             streams,
             kept_back,
+            cuts_at_confirm,
         }
+    }
+
+    /// Cuts the connection that the broker next sends a confirm on, before it
+    /// arrives: what was published is there, its publisher cannot know.
+    pub(crate) fn cut_at_confirm(&self) {
+        self.cuts_at_confirm.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes that back; whether it had not happened yet.
+    pub(crate) fn spare_confirms(&self) -> bool {
+        self.cuts_at_confirm.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether a confirm is still to come that will be cut.
+    pub(crate) fn waits_for_confirm(&self) -> bool {
+        self.cuts_at_confirm.load(Ordering::SeqCst)
     }
 
     /// Keeps back the next confirms of the broker, so many.
@@ -77,12 +104,15 @@ impl Proxy {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, keep_back: Arc<AtomicUsize>) {
+fn copy(mut from: TcpStream, mut to: TcpStream, keep_back: Arc<AtomicUsize>, cut: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut chunk = [0; 16384];
         while let Ok(read) = from.read(&mut chunk) {
             let sent = &chunk[..read];
             let is_confirm = sent.windows(CONFIRM.len()).any(|part| part == CONFIRM);
+            if is_confirm && cut.swap(false, Ordering::SeqCst) {
+                break;
+            }
             let one_less = |left: usize| left.checked_sub(1);
             if is_confirm
                 && keep_back

@@ -45,6 +45,14 @@ fn a_wait_queue_that_leads_back_is_the_dlx_strategy() {
 }
 
 #[test]
+fn only_at_least_once_confirms_a_nack() {
+    assert!(!found(LOOP).expect("path").nack_is_confirmed);
+    let safe = "work: { type: quorum, delivery_limit: unlimited, overflow: reject-publish, dead_letter: { exchange: dlx, key: retry, strategy: at-least-once }";
+    let path = found(&LOOP.replace("work: { dead_letter: { exchange: dlx, key: retry }", safe));
+    assert!(path.expect("path").nack_is_confirmed);
+}
+
+#[test]
 fn chained_wait_queues_add_up() {
     let path = found(
         "

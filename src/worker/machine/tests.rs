@@ -15,7 +15,7 @@ fn limits(strategy: Strategy) -> Limits {
         on_exhausted: OnExhausted::DeadLetter,
         max_returns: 20,
         strategy,
-        prove_retries: false,
+        nack_path: NackPath::Confirmed,
         dead_letter: DeadLetterBy::Republish,
         publish_results: false,
         retry_with_result: false,
@@ -217,7 +217,7 @@ fn the_last_message_cancels_the_consumer_before_its_ack_frees_a_place() {
 #[test]
 fn where_a_nack_cannot_be_trusted_a_retry_is_a_copy() {
     let mut machine = Machine::new(Limits {
-        prove_retries: true,
+        nack_path: NackPath::Seen,
         ..limits(Strategy::Dlx)
     });
     machine.handle(delivered(1, 2));
@@ -471,10 +471,10 @@ fn a_message_that_ends_its_workers_is_not_tried_again() {
 
 #[test]
 fn a_nack_ends_a_message_only_where_it_is_known_to_lead_there() {
-    let nack = |strategy, prove_retries, nack_is_unsafe| {
+    let nack = |strategy, nack_path, nack_is_unsafe| {
         let mut machine = Machine::new(Limits {
             dead_letter: DeadLetterBy::Nack,
-            prove_retries,
+            nack_path,
             ..limits(strategy)
         });
         machine.handle(Event::Delivered {
@@ -487,11 +487,11 @@ fn a_nack_ends_a_message_only_where_it_is_known_to_lead_there() {
             == [Effect::Bury { tag: 1 }]
     };
     for strategy in [Strategy::Backoff, Strategy::Immediate, Strategy::Native] {
-        assert!(nack(strategy, false, false));
-        assert!(!nack(strategy, true, false));
-        assert!(!nack(strategy, false, true));
+        assert!(nack(strategy, NackPath::Seen, false));
+        assert!(!nack(strategy, NackPath::Believed, false));
+        assert!(!nack(strategy, NackPath::Seen, true));
     }
-    assert!(!nack(Strategy::Dlx, false, false));
+    assert!(!nack(Strategy::Dlx, NackPath::Confirmed, false));
 }
 
 #[derive(Clone, Debug)]
@@ -534,21 +534,16 @@ fn any_limits() -> impl Strategy_<Value = Limits> {
         0_usize..4,
         (1_u16..4, 1_u16..4),
         proptest::option::of(1_u64..6),
-        any::<[bool; 5]>(),
+        any::<[bool; 4]>(),
+        0_usize..3,
     )
-        .prop_map(|(which, (prefetch, jobs), max_messages, flags)| {
-            let [
-                prove_retries,
-                stop,
-                nack,
-                publish_results,
-                retry_with_result,
-            ] = flags;
+        .prop_map(|(which, (prefetch, jobs), max_messages, flags, path)| {
+            let [stop, nack, publish_results, retry_with_result] = flags;
             Limits {
                 prefetch,
                 jobs,
                 max_messages,
-                prove_retries,
+                nack_path: [NackPath::Confirmed, NackPath::Seen, NackPath::Believed][path],
                 on_exhausted: if stop {
                     OnExhausted::Stop
                 } else {
