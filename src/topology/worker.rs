@@ -86,10 +86,27 @@ impl Worker {
         // would end messages by another way than the strategy's.
         if queue.kind == Some(QueueType::Quorum) {
             queue.delivery_limit = queue.delivery_limit.or(Some(DeliveryLimit::Unlimited));
+            if retry.strategy == Some(Strategy::Dlx) {
+                nack_safely(&mut queue);
+            }
         }
         queue.retry = Some(retry);
         topology.queues.insert(name, queue);
         Ok(topology)
+    }
+}
+
+/// What is nacked into the wait queue is kept until it is there, so that the
+/// broker can make every hop and count them.
+fn nack_safely(queue: &mut Queue) {
+    let rejects = match queue.overflow {
+        Some(overflow) => overflow == Overflow::RejectPublish,
+        // Whether a full queue refuses or drops is not decided unasked.
+        None => queue.max_length.is_none() && queue.max_length_bytes.is_none(),
+    };
+    if rejects && queue.dead_letter_strategy.is_none() {
+        queue.overflow = Some(Overflow::RejectPublish);
+        queue.dead_letter_strategy = Some(DeadLetterStrategy::AtLeastOnce);
     }
 }
 
