@@ -34,6 +34,9 @@ use crate::handler::program::Program;
 use crate::handler::{Job, retry_after, told};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
 
+/// An empty pipe takes a page at once, whoever reads it and when (pipe(7)).
+const FITS_A_PIPE: usize = 4096;
+
 /// The largest result, in bytes: the largest message that brokers take since 4.0.
 const MAX_RESULT: u64 = 16 * 1024 * 1024;
 
@@ -137,12 +140,18 @@ impl Exec {
         let group = ProcessGroup::of(&child);
         let stdin = child.stdin.take();
         let body = Arc::clone(&job.delivery);
-        let feeding = tokio::spawn(async move {
+        let feed = async move {
             if let Some(mut stdin) = stdin {
                 // A child may ignore its input or close it early; its exit code decides.
                 let _ = stdin.write_all(&body.body).await;
             }
-        });
+        };
+        let feeding = if job.delivery.body.len() <= FITS_A_PIPE {
+            feed.await;
+            None
+        } else {
+            Some(tokio::spawn(feed))
+        };
         let mut listener = Listener::start(words, job);
         let mut collecting = child.stdout.take().map(|stdout| {
             tokio::spawn(async move {
@@ -159,7 +168,9 @@ impl Exec {
         if !matches!(ended, Ended::ByItself(_)) {
             group.end(&mut child).await;
         }
-        feeding.abort();
+        if let Some(feeding) = feeding {
+            feeding.abort();
+        }
         let said = listener.finish().await;
         let result = match &mut collecting {
             None => Ok(None),

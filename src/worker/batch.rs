@@ -1,7 +1,12 @@
 //! Several events at once: what has happened meanwhile is taken along, so that
 //! pages are written and acks are sent for many messages together.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where the worker lets some more messages come"
+)]
 
 use std::io;
+use std::time::Duration;
 
 use crate::amqp::Incoming;
 use crate::error::Result;
@@ -13,13 +18,19 @@ use crate::worker::wanted::Handling;
 /// Most events that are taken along before acks are sent.
 const MOST_AT_ONCE: usize = 256;
 
+/// So many messages that came together are not the last.
+const A_CROWD: usize = 16;
+
+/// In which some more come.
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+
 /// A page that is written before more is added to it, in bytes.
 const FULL_PAGE: usize = 1024 * 1024;
 
 impl Session<'_> {
     /// Takes along what has happened meanwhile: acks and writes are cheaper together.
     pub(super) async fn take_what_is_ready(&mut self, handling: &mut Handling<'_>) -> Result<()> {
-        for _ in 0..MOST_AT_ONCE {
+        for taken in 0..MOST_AT_ONCE {
             if self.page.len() > FULL_PAGE {
                 break;
             }
@@ -28,6 +39,14 @@ impl Session<'_> {
             } else if let Some(incoming) = self.incoming_now() {
                 self.incoming(incoming, handling).await?;
             } else {
+                // They come so fast that waking up for each costs more than
+                // handling it; while few of all that may be out are taken, the
+                // broker need not wait for us.
+                let few_of_many =
+                    taken >= A_CROWD && taken * 8 <= usize::from(self.wanted.prefetch);
+                if few_of_many && !self.page.is_empty() {
+                    tokio::time::sleep(SHORT_PAUSE).await;
+                }
                 break;
             }
         }
