@@ -85,6 +85,13 @@ impl BrokerFacts {
         self.numbers >= (4, 0, 0) && self.numbers < (4, 3, 0)
     }
 
+    /// Whether a quorum queue's delivery count tells a consumer that crashed from
+    /// one that gave a message back (measured on 3.10.8, 4.0.5 and 4.3.6).
+    #[must_use]
+    pub fn delivery_count_tells_crashes(&self) -> bool {
+        self.numbers >= (4, 3, 0)
+    }
+
     /// The oldest version that was measured.
     #[must_use]
     pub fn oldest_measured() -> Self {

@@ -118,11 +118,12 @@ pub struct ConsumeArgs {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnExhaustedArg::DeadLetter)]
     pub on_exhausted: OnExhaustedArg,
 
-    /// Dead-letter a message that came back this often without an outcome, because its worker crashed, lost its connection or gave it back
+    /// Dead-letter a message that came back this often without an outcome, because its worker crashed or lost its connection [default: 20 on RabbitMQ 4.3, else never]
     ///
-    /// Only quorum queues count that; under the strategy `native` each return is an attempt.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub max_returns: u64,
+    /// Only quorum queues count that; under the strategy `native` each return is an attempt. Before RabbitMQ 4.3 they also
+    /// count what a worker gave back itself, so there nothing is dead-lettered for it unless this is given.
+    #[arg(long, value_name = "N")]
+    pub max_returns: Option<u64>,
 
     /// How messages get to the dead-letter queue: as a confirmed copy with mq-error-* headers, or by a plain nack, which carries no reason
     #[arg(long, value_enum, value_name = "HOW", default_value_t = DeadLetterArg::Republish)]

@@ -27,6 +27,9 @@ use crate::worker::{
     DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, StopReason, Wanted,
 };
 
+/// As often as RabbitMQ 4 itself delivers a message anew where no limit is set.
+const MAX_RETURNS: u64 = 20;
+
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
     // Until the first message is taken a signal has nothing to drain.
@@ -126,12 +129,17 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
     let results = results(&args, &connection).await?;
     let limits = Limits {
         prefetch: prefetch(&args),
-        jobs: args.jobs.unwrap_or(args.prefetch),
+        jobs: args.jobs.unwrap_or(args.prefetch).min(prefetch(&args)),
         on_exhausted: match args.on_exhausted {
             OnExhaustedArg::DeadLetter => OnExhausted::DeadLetter,
             OnExhaustedArg::Stop => OnExhausted::Stop,
         },
-        max_returns: args.max_returns,
+        max_returns: args.max_returns.or_else(|| {
+            connection
+                .facts()
+                .delivery_count_tells_crashes()
+                .then_some(MAX_RETURNS)
+        }),
         dead_letter: match args.dead_letter {
             DeadLetterArg::Republish => DeadLetterBy::Republish,
             DeadLetterArg::Nack => DeadLetterBy::Nack,

@@ -99,7 +99,13 @@ impl Exec {
         let omitted = |(name, _): &(&str, String)| *name == "MQ_HEADERS_OMITTED";
         let has_headers_file = variables.iter().any(omitted);
         if has_headers_file {
-            folder::write(&files.headers, &headers_json(job))?;
+            folder::write(&files.headers, &headers_json(job)).map_err(|error| {
+                let file = files.headers.display();
+                io::Error::new(
+                    error.kind(),
+                    format!("its headers cannot be written to {file}: {error}"),
+                )
+            })?;
             command.env("MQ_HEADERS_FILE", &files.headers);
         }
         let (words, write_end) = io::pipe()?;
@@ -182,6 +188,8 @@ impl Exec {
                 Ok(Ok(Err(error))) => Err(format!("its result cannot be read: {error}")),
                 Ok(Err(_)) | Err(_) => {
                     collecting.abort();
+                    // Whoever holds it would outlive the attempt.
+                    group.kill();
                     Err("it ended, but its standard output is still open".to_owned())
                 }
             },

@@ -61,8 +61,13 @@ impl Drop for Folder {
     }
 }
 
-/// Reads the start of a file and removes it; `None` if there is none.
+/// Reads the start of a file and removes it; `None` if there is none, or if it
+/// is anything but a plain file: to open a pipe could take for ever.
 pub(super) fn take(path: &Path, most_bytes: u64) -> Option<String> {
+    if !std::fs::symlink_metadata(path).ok()?.is_file() {
+        remove(path);
+        return None;
+    }
     let file = File::open(path).ok()?;
     let mut text = Vec::new();
     let read = file.take(most_bytes).read_to_end(&mut text);

@@ -42,6 +42,26 @@ const BROKER_HEADERS: [&str; 11] = [
     "BCC",
 ];
 
+/// Properties that are larger than this do not fit a frame of 128 KiB: brokers
+/// break the connection off (measured: 131,064 bytes).
+const FIT_A_FRAME: usize = 131_000;
+
+/// What is left out first of a copy that would not fit a frame.
+const DISPENSABLE: [&str; 12] = [
+    STDERR,
+    DEATHS,
+    WORKER,
+    END,
+    LAYER,
+    TIME,
+    EXCHANGE,
+    ROUTING_KEY,
+    REASON,
+    ATTEMPTS,
+    QUEUE,
+    KIND,
+];
+
 /// The longest error text kept in a header, in bytes: headers share one frame.
 const MAX_ERROR_BYTES: usize = 1024;
 
@@ -118,6 +138,7 @@ pub fn park(
         }
     }
     properties.delivery_mode = Some(DeliveryMode::Persistent);
+    fit_a_frame(&mut properties);
     Publication {
         exchange: address.exchange.clone(),
         routing_key: address.key.clone(),
@@ -156,6 +177,7 @@ pub fn retry_copy(
         headers.insert(name.to_owned(), value);
     }
     properties.delivery_mode = Some(DeliveryMode::Persistent);
+    fit_a_frame(&mut properties);
     Publication {
         exchange: waiting.address.exchange.clone(),
         routing_key: waiting.address.key.clone(),
@@ -258,6 +280,16 @@ fn original_route(delivery: &Delivery) -> (String, String) {
                 .unwrap_or_else(|| delivery.routing_key.clone()),
         ),
         None => (delivery.exchange.clone(), delivery.routing_key.clone()),
+    }
+}
+
+/// Leaves out as little as possible of what mq added.
+fn fit_a_frame(properties: &mut Properties) {
+    for name in DISPENSABLE {
+        if properties.encoded_bytes() <= FIT_A_FRAME {
+            return;
+        }
+        properties.headers.remove(name);
     }
 }
 
@@ -380,6 +412,45 @@ mod tests {
         assert_eq!(text("mq-error-exit"), Some("exit 1"));
         assert_eq!(text("mq-error-layer"), Some("downstream"));
         assert_eq!(text("mq-error-worker"), Some("host:7"));
+    }
+
+    #[test]
+    fn a_copy_that_would_not_fit_a_frame_tells_less() {
+        let mut large = delivery();
+        large.properties.headers.remove("x-death");
+        let filler = "x".repeat(130_500);
+        large
+            .properties
+            .headers
+            .insert("large".to_owned(), FieldValue::text(filler));
+        let queue = QueueName::new("work").expect("queue");
+        let reason = BuryReason::Poison {
+            why: "w".repeat(1000),
+        };
+        let trace = Trace {
+            end: Some("exit 65".to_owned()),
+            stderr: Some("e".repeat(2000)),
+        };
+        let parking = Parking {
+            queue: &queue,
+            reason: &reason,
+            trace: &trace,
+            attempt: 1,
+            worker: "host:7",
+            now: 7,
+        };
+        let copy = park(&large, &address(), &parking);
+        assert!(copy.properties.encoded_bytes() <= FIT_A_FRAME);
+        assert!(!copy.properties.headers.contains_key("mq-error-stderr"));
+        let told = ParkedHeaders::from_headers(&copy.properties.headers).expect("parked");
+        assert_eq!((told.reason.as_str(), told.attempts), ("poison", Some(1)));
+        let waiting = Waiting {
+            address: address(),
+            expiration: None,
+        };
+        let again = retry_copy(&large, &waiting, 1, None);
+        assert!(again.properties.encoded_bytes() <= FIT_A_FRAME);
+        assert_eq!(copied_attempts(&again.properties.headers), 1);
     }
 
     #[test]

@@ -271,6 +271,16 @@ impl<'s> Session<'s> {
         }
     }
 
+    /// Direct replies go to a client's connection and to no queue. 3.10 and 4.0
+    /// return them as unroutable and deliver them all the same (measured on
+    /// 3.10.8 and 4.0.5; not so on 4.3.6).
+    fn is_direct_reply(&self, tag: u64) -> bool {
+        self.deliveries
+            .get(&tag)
+            .and_then(|in_work| in_work.delivery.properties.reply_to.as_deref())
+            .is_some_and(|reply_to| reply_to.starts_with("amq.rabbitmq.reply-to."))
+    }
+
     /// Whether there is somebody to give a result to.
     fn answers(&self, tag: u64) -> bool {
         match &self.wanted.results {
@@ -294,13 +304,24 @@ impl<'s> Session<'s> {
             // The broker went away: that is the connection's failure, not the message's.
             Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
             Err(error)
-                if error.kind() == ErrorKind::Unroutable
+                if matches!(error.kind(), ErrorKind::Unroutable | ErrorKind::Refused)
                     && self.wanted.results == Some(ResultTo::ReplyTo)
                     && self.answering.remove(&tag) =>
             {
-                let why = format!("the work is done, but {}", error.message());
-                self.apply(Event::NobodyToAnswer { tag, why }, handling)
-                    .await
+                let event = if error.kind() == ErrorKind::Unroutable && self.is_direct_reply(tag) {
+                    tracing::info!(
+                        tag,
+                        "replied directly; the broker cannot tell whether anybody heard it"
+                    );
+                    Event::Published {
+                        tag,
+                        result: Ok(()),
+                    }
+                } else {
+                    let why = format!("the work is done, but {}", error.message());
+                    Event::NobodyToAnswer { tag, why }
+                };
+                self.apply(event, handling).await
             }
             result => self.apply(Event::Published { tag, result }, handling).await,
         }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
-use crate::retry::{Outcome, RetryPath};
+use crate::retry::{BuryReason, Outcome, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
@@ -81,23 +81,7 @@ impl Session<'_> {
                 tag,
                 attempt,
                 reason,
-            } => {
-                if let (Some(in_work), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path)
-                {
-                    let delivery = &in_work.delivery;
-                    let key = RoutingKey::new(delivery.routing_key.clone())?;
-                    let parking = Parking {
-                        queue: &self.wanted.queue,
-                        reason: &reason,
-                        trace: &in_work.trace,
-                        attempt,
-                        worker: &self.wanted.worker,
-                        now: now(),
-                    };
-                    let copy = park(delivery, &path.end_address(&key), &parking);
-                    self.parker.publish(tag, Purpose::DeadLetter, copy);
-                }
-            }
+            } => self.publish_dead_letter(tag, attempt, &reason)?,
             Effect::RetryByCopy { tag, attempt, wait } => {
                 if let (Some(in_work), Some(path)) =
                     (self.deliveries.get_mut(&tag), &self.wanted.path)
@@ -131,6 +115,34 @@ impl Session<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn publish_dead_letter(&self, tag: u64, attempt: u32, reason: &BuryReason) -> Result<()> {
+        let (Some(in_work), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path) else {
+            return Ok(());
+        };
+        let delivery = &in_work.delivery;
+        if let BuryReason::Returned { why } = reason {
+            let message_id = delivery.properties.message_id.as_deref();
+            tracing::warn!(
+                queue = %self.wanted.queue,
+                message_id,
+                why,
+                "dead-lettered without another attempt"
+            );
+        }
+        let key = RoutingKey::new(delivery.routing_key.clone())?;
+        let parking = Parking {
+            queue: &self.wanted.queue,
+            reason,
+            trace: &in_work.trace,
+            attempt,
+            worker: &self.wanted.worker,
+            now: now(),
+        };
+        let copy = park(delivery, &path.end_address(&key), &parking);
+        self.parker.publish(tag, Purpose::DeadLetter, copy);
+        Ok(())
     }
 
     fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {

@@ -27,9 +27,9 @@ pub enum NackPath {
 /// What bounds the worker; fixed for its life.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most messages in work at once; at least 1.
+    /// Most messages in work at once; at least 1. One more may wait.
     pub prefetch: u16,
-    /// Most handlers that run at once; at least 1, of use up to `prefetch`.
+    /// Most handlers that run at once; at least 1, at most `prefetch`.
     pub jobs: u16,
     /// Stop after this many deliveries were taken; each is still worked to its end.
     pub max_messages: Option<u64>,
@@ -37,8 +37,9 @@ pub struct Limits {
     pub max_attempts: u32,
     /// What then happens to it.
     pub on_exhausted: OnExhausted,
-    /// How often a message may come back to its queue without an outcome.
-    pub max_returns: u64,
+    /// How often a message may come back to its queue without an outcome;
+    /// `None`: for ever.
+    pub max_returns: Option<u64>,
     /// How failed messages come back.
     pub strategy: Strategy,
     /// What is known of where a nack leads.

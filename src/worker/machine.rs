@@ -2,8 +2,8 @@
 //!
 //! Invariants (property-tested): every delivery is settled exactly once, no
 //! settle happens before the outcome it reports is confirmed, no more than
-//! `prefetch` deliveries are in work and no more than `jobs` handlers run, and
-//! nothing new starts once draining.
+//! `jobs` handlers run, no more than `prefetch` deliveries are in work (one more
+//! may wait), and nothing new starts once draining.
 
 use std::time::Duration;
 
@@ -136,7 +136,10 @@ impl Machine {
         returns: u64,
     ) -> Vec<Effect> {
         self.counts.received += 1;
-        if self.stop.is_some() || self.flights.len() >= usize::from(self.limits.prefetch) {
+        // One more than the prefetch may come, and waits: the broker counts for
+        // each consumer, and who widens its prefetch has two for a while. Given
+        // back it would come again at once, over and over (measured).
+        if self.stop.is_some() || self.flights.len() > usize::from(self.limits.prefetch) {
             self.counts.released += 1;
             return vec![Effect::Release { tag }];
         }
@@ -150,9 +153,9 @@ impl Machine {
         // A message that comes with more attempts than it may have still gets
         // one: the number may have been lowered, and an attempt is how the
         // reason for its end is found. But one that ends its workers must not.
-        if returns > self.limits.max_returns {
+        if self.limits.max_returns.is_some_and(|most| returns > most) {
             let why = format!(
-                "it came back {returns} times without an outcome: its worker crashed, lost its connection or gave it back"
+                "it came back to its queue {returns} times without an end: its worker crashed, lost its connection or gave it back"
             );
             effects.extend(self.bury(tag, BuryReason::Returned { why }));
         }

@@ -331,3 +331,56 @@ fn headers_that_are_too_large_for_the_environment_are_in_a_file() {
     let folder = std::path::Path::new(&name).parent().unwrap();
     assert!(!folder.exists(), "{name}");
 }
+
+/// A requester that waits for direct replies, as RPC clients do.
+#[test]
+fn a_direct_reply_is_heard_and_its_message_acked() {
+    let vhost = with_results();
+    let url = vhost.url();
+    let asking = std::thread::spawn(move || {
+        crate::vhost::block_on(async {
+            use futures_util::StreamExt as _;
+            let connection =
+                lapin::Connection::connect(&url, lapin::ConnectionProperties::default())
+                    .await
+                    .expect("connection");
+            let channel = connection.create_channel().await.expect("channel");
+            let options = lapin::options::BasicConsumeOptions {
+                no_ack: true,
+                ..lapin::options::BasicConsumeOptions::default()
+            };
+            let mut replies = channel
+                .basic_consume(
+                    "amq.rabbitmq.reply-to".into(),
+                    "".into(),
+                    options,
+                    lapin::types::FieldTable::default(),
+                )
+                .await
+                .expect("replies");
+            channel
+                .basic_publish(
+                    "".into(),
+                    "work".into(),
+                    lapin::options::BasicPublishOptions::default(),
+                    b"question",
+                    asked("c-9", Some("amq.rabbitmq.reply-to")),
+                )
+                .await
+                .expect("question");
+            let reply = replies.next().await.expect("reply").expect("reply");
+            let id = reply.properties.correlation_id().clone();
+            connection.close(200, "bye".into()).await.expect("close");
+            (reply.data, id.map(|id| id.to_string()))
+        })
+    });
+    vhost.wait_for_ready("work", 1);
+    let handler = Script::new("printf \"answer to \"; cat");
+    consume(&vhost, &["--reply", "--until-empty"], &handler)
+        .run()
+        .code(0)
+        .shows(&["1 acked", "0 dead-lettered"]);
+    let (body, id) = asking.join().expect("the requester");
+    assert_eq!(body, b"answer to question");
+    assert_eq!(id.as_deref(), Some("c-9"));
+}

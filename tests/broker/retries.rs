@@ -386,3 +386,56 @@ fn native_retries_wait_longer_each_time_and_are_for_4_3() {
     }
     assert_eq!(vhost.inspect("dead")["messages"][0]["attempts"], 4);
 }
+
+#[test]
+fn a_worker_with_less_prefetch_than_there_are_messages_gives_none_back_over_and_over() {
+    for kind in ["classic", "quorum"] {
+        let vhost = Vhost::new();
+        vhost.apply(&of_type(DLX, kind));
+        let bodies: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+        vhost.publish_all("work", &bodies);
+        let handler = Script::new("echo x >>$(dirname $0)/started; sleep 1");
+        let flags = ["--prefetch", "4", "--jobs", "2", "-o", "json"];
+        let worker = consume(&vhost, &flags, &handler).spawn();
+        wait_until("two to run", || handler.lines("started").len() == 2);
+        worker.signal(rustix::process::Signal::TERM);
+        let summary = worker.wait().code(0).json();
+        assert_eq!(summary["acked"], 2, "{kind}: {summary}");
+        let released = summary["released"].as_u64().unwrap_or(u64::MAX);
+        assert!((2..=3).contains(&released), "{kind}: {summary}");
+        vhost.wait_for_ready("work", 10);
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_the_delay_holds_nobody_up() {
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "quorum"));
+    vhost.publish("work", "x");
+    let handler = Script::new("[ $MQ_ATTEMPT = 2 ] || { mkfifo \"$MQ_RETRY_AFTER\"; exit 75; }");
+    consume(&vhost, &["--until-empty"], &handler)
+        .run()
+        .code(0)
+        .shows(&["1 acked", "1 retried"]);
+}
+
+#[test]
+fn a_dead_letter_whose_reasons_do_not_fit_a_frame_tells_less_of_them() {
+    for topology in [DLX, IMMEDIATE] {
+        let vhost = Vhost::new();
+        vhost.apply(&of_type(topology, "quorum"));
+        let mut headers = FieldTable::default();
+        let large = "y".repeat(130_000);
+        headers.insert("large".into(), AMQPValue::LongString(large.into()));
+        let properties = BasicProperties::default()
+            .with_headers(headers)
+            .with_delivery_mode(2);
+        vhost.publish_raw("work", &[(b"x".to_vec(), properties)]);
+        let handler = Script::new("head -c 50000 /dev/zero | tr '\\0' e >&2; exit 75");
+        consume(&vhost, &["--until-empty", "--max-attempts", "2"], &handler)
+            .run()
+            .code(0)
+            .shows(&["1 retried", "1 exhausted"]);
+        vhost.wait_for_ready("dead", 1);
+    }
+}

@@ -8,6 +8,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -133,6 +134,22 @@ impl StreamChild {
             let why = format!("the message cannot be written as JSON: {error}");
             return Reply::NotUnderstood { why };
         }
+        if let Some(early) = self.spoke_out_of_turn() {
+            let why = format!(
+                "it said something before it was given the message: {}",
+                quote_and_expect(&early, id)
+            );
+            // Whose answer it was is settled; this message had no part in it. But
+            // a child that begins by talking would be replaced for ever.
+            if self.is_fresh() {
+                return Reply::NotUnderstood { why };
+            }
+            tracing::warn!(
+                why,
+                "a handler process spoke out of turn; another takes its place"
+            );
+            return Reply::NotTaken;
+        }
         match self.exchange().await {
             Exchanged::Line(_) if self.answer.len() > LONGEST_ANSWER => {
                 let quoted = quote_and_expect(&self.answer, id);
@@ -154,6 +171,23 @@ impl StreamChild {
             Exchanged::NotTaken => Reply::NotTaken,
             Exchanged::Ended => Reply::Ended,
         }
+    }
+
+    /// What it has said, but for blank lines, since its last answer. It could be
+    /// taken for the answer to what it has not read.
+    fn spoke_out_of_turn(&mut self) -> Option<Vec<u8>> {
+        while let Some(Ok(said)) = self.stdout.fill_buf().now_or_never() {
+            let blank = said.iter().all(u8::is_ascii_whitespace);
+            let length = said.len();
+            if length == 0 {
+                return None;
+            }
+            if !blank {
+                return Some(said.to_vec());
+            }
+            self.stdout.consume(length);
+        }
+        None
     }
 
     /// Writes and reads at the same time: a child that talks before it listens

@@ -28,7 +28,9 @@ struct State {
 impl Pool {
     /// A number that no message of this worker had before; the first is 1.
     pub(super) fn next_id(&self) -> u64 {
-        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+        // A child that answers what it has not read must not guess right.
+        let gap = fastrand::u64(1..1 << 20);
+        self.last_id.fetch_add(gap, Ordering::Relaxed) + 1
     }
 
     /// An idle child that still runs. Those that died since their last answer

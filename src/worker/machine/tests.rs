@@ -13,7 +13,7 @@ fn limits(strategy: Strategy) -> Limits {
         max_messages: None,
         max_attempts: 3,
         on_exhausted: OnExhausted::DeadLetter,
-        max_returns: 20,
+        max_returns: Some(20),
         strategy,
         nack_path: NackPath::Confirmed,
         dead_letter: DeadLetterBy::Republish,
@@ -292,6 +292,20 @@ fn the_one_that_waits_for_a_handler_is_started_when_one_is_free() {
 }
 
 #[test]
+fn one_delivery_too_many_waits_and_is_not_given_back() {
+    let mut machine = Machine::new(limits(Strategy::Dlx));
+    for tag in 1..=3 {
+        machine.handle(delivered(tag, 1));
+    }
+    assert_eq!(machine.in_flight(), 3);
+    assert_eq!(machine.counts().released, 0);
+    assert_eq!(
+        machine.handle(finished(1, Outcome::Done)),
+        [Effect::Ack { tag: 1 }, Effect::Run { tag: 3, attempt: 1 }]
+    );
+}
+
+#[test]
 fn a_delay_that_was_asked_for_is_kept_by_whoever_can() {
     let wait = Some(Duration::from_secs(7));
     let asking = || Outcome::Failed {
@@ -541,7 +555,7 @@ fn any_limits() -> impl Strategy_<Value = Limits> {
             let [stop, nack, publish_results, retry_with_result] = flags;
             Limits {
                 prefetch,
-                jobs,
+                jobs: jobs.min(prefetch),
                 max_messages,
                 nack_path: [NackPath::Confirmed, NackPath::Seen, NackPath::Believed][path],
                 on_exhausted: if stop {
@@ -701,7 +715,7 @@ proptest! {
                 }
             }
             prop_assert!(seen.running.len() <= usize::from(limits.jobs), "more handlers than jobs");
-            prop_assert!(seen.open.len() <= usize::from(limits.prefetch), "over the prefetch");
+            prop_assert!(seen.open.len() <= usize::from(limits.prefetch) + 1, "over the prefetch");
             prop_assert_eq!(machine.in_flight(), seen.open.len());
         }
         let counts = machine.counts();
