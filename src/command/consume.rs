@@ -6,23 +6,21 @@
 
 use std::ffi::OsString;
 
+use super::consume_policy::{must_be_possible, policy};
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
 use super::{signals, topology_files};
 use crate::amqp::{Connection, Frames};
-use crate::broker::BrokerFacts;
-use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
+use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg};
 use crate::endpoint::HandlerEndpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::handler::{Exec, ExecStream, Handler, Http};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
-use crate::retry::{
-    DEFAULT_MAX_ATTEMPTS, Jitter, OnExhausted, RetryPath, RetryPolicy, Strategy, check_delays,
-};
-use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey, Topology};
+use crate::retry::{DEFAULT_MAX_ATTEMPTS, OnExhausted, Strategy};
+use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey};
 use crate::worker::{
     DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, StopReason, Wanted,
 };
@@ -218,35 +216,6 @@ async fn refuse_stream(
     }
 }
 
-/// What the strategy that is in force cannot do is said before a message is taken.
-fn must_be_possible(args: &ConsumeArgs, path: &RetryPath, facts: &BrokerFacts) -> Result<()> {
-    let queue = &path.queue;
-    let refused = |why: &str, way_out: &str| {
-        Err(Error::new(
-            ErrorKind::Blocked,
-            format!("refusing to work queue '{queue}': {why}"),
-        )
-        .hint(way_out))
-    };
-    match path.strategy {
-        Strategy::Native if !facts.delays_retries() => refused(
-            &format!(
-                "{facts} ignores its `delayed_retry`, so a failed message would come back at once"
-            ),
-            "use `strategy: dlx` or `backoff` there, or RabbitMQ 4.3",
-        ),
-        Strategy::Native if args.retry_body == RetryBodyArg::Result => refused(
-            "under the strategy `native` the broker keeps the message, so its body cannot change",
-            "leave --retry-body out, or use `strategy: backoff` or `dlx`",
-        ),
-        Strategy::Dlx if args.dead_letter == DeadLetterArg::Nack => refused(
-            "under the strategy `dlx` a nack leads into the wait queue, never to the dead-letter queue",
-            "leave --dead-letter nack out, or use `strategy: backoff`",
-        ),
-        Strategy::Dlx | Strategy::Backoff | Strategy::Immediate | Strategy::Native => Ok(()),
-    }
-}
-
 /// Where results go; an exchange that is not there would be found missing only
 /// when the first work is done.
 async fn results(args: &ConsumeArgs, connection: &Connection) -> Result<Option<ResultTo>> {
@@ -312,74 +281,6 @@ fn prefetch(args: &ConsumeArgs) -> u16 {
     args.max_messages.map_or(args.prefetch, |max| {
         args.prefetch.min(u16::try_from(max).unwrap_or(u16::MAX))
     })
-}
-
-/// Flags over file.
-fn policy(args: &ConsumeArgs, queue: &QueueName, file: Option<&Topology>) -> Result<RetryPolicy> {
-    let from_file = match file {
-        None => RetryPolicy::default(),
-        Some(topology) => topology
-            .queues
-            .get(queue)
-            .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!("the topology file does not declare queue '{queue}'"),
-                )
-                .hint("check the queue's name and --topology")
-            })?
-            .retry
-            .clone()
-            .unwrap_or_default(),
-    };
-    let dead_letter_queue = args
-        .dead_letter_queue
-        .clone()
-        .map(QueueName::new)
-        .transpose()?;
-    let strategy = match args.strategy {
-        None => from_file.strategy,
-        Some(StrategyArg::Dlx) => Some(Strategy::Dlx),
-        Some(StrategyArg::Backoff) => Some(Strategy::Backoff),
-        Some(StrategyArg::Immediate) => Some(Strategy::Immediate),
-        Some(StrategyArg::Native) => Some(Strategy::Native),
-    };
-    // The file's delays belong to its strategy.
-    let (delays, jitter) = if strategy == from_file.strategy {
-        (from_file.delays, from_file.jitter)
-    } else {
-        (Vec::new(), Jitter::None)
-    };
-    let file_attempts = from_file.max_attempts;
-    let policy = RetryPolicy {
-        strategy,
-        delays: if args.delays.is_empty() {
-            delays
-        } else {
-            args.delays.clone()
-        },
-        jitter: args.jitter.unwrap_or(jitter),
-        max_attempts: args.max_attempts.or(file_attempts),
-        dead_letter_queue: dead_letter_queue.or(from_file.dead_letter_queue),
-    };
-    // What the file says alone has been judged when it was read, its delays
-    // with its attempts: fewer of them may be asked for without naming others.
-    let judged = RetryPolicy {
-        max_attempts: if args.delays.is_empty() {
-            file_attempts
-        } else {
-            policy.max_attempts
-        },
-        ..policy.clone()
-    };
-    check_delays(&judged).map_err(|problem| {
-        Error::new(
-            ErrorKind::Usage,
-            format!("queue '{queue}' cannot be retried as the flags say: {problem}"),
-        )
-        .hint(problem.way_out_by_flags())
-    })?;
-    Ok(policy)
 }
 
 fn print_delivery(delivery: &Delivery, format: Format, page: &mut Vec<u8>) {

@@ -4,6 +4,7 @@
 //! its exit code; any other is a bug and becomes 70.
 
 mod consume;
+mod consume_policy;
 mod dlq_inspect;
 mod headers;
 mod publish;

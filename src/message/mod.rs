@@ -2,19 +2,23 @@
 //!
 //! Nothing here is sent or received; `amqp` and `management` translate.
 
+mod copied;
 mod death;
 mod fingerprint;
 mod json;
 mod parked;
 mod properties;
 mod result;
+mod retried;
 
+pub use copied::first_route;
 pub use death::{Death, DeathHistory};
 pub use fingerprint::{Fingerprint, without_delivery_headers};
 pub use json::{body_to_json, properties_to_json};
-pub use parked::{ParkedHeaders, Parking, copied_attempts, first_route, park, retry_copy};
+pub use parked::{ParkedHeaders, Parking, park};
 pub use properties::{DeliveryMode, Properties};
 pub use result::{ResultTo, result_of};
+pub use retried::{copied_attempts, retry_copy};
 
 use crate::topology::{ExchangeName, RoutingKey};
 
