@@ -77,7 +77,7 @@ impl<'s> Session<'s> {
         limit: Duration,
     ) -> Result<Self> {
         let counts_returns = (wanted.path.as_ref()).is_some_and(|path| path.counts_returns);
-        let on_probation = counts_returns && wanted.prefetch > 1;
+        let on_probation = counts_returns && machine.bounds_returns() && wanted.prefetch > 1;
         let prefetch = if on_probation { 1 } else { wanted.prefetch };
         let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
         let longest_wait = wanted

@@ -56,6 +56,12 @@ impl Machine {
         self.flights.get(tag).map(|flight| flight.attempt)
     }
 
+    /// Whether messages that come back too often are dead-lettered.
+    #[must_use]
+    pub const fn bounds_returns(&self) -> bool {
+        self.limits.max_returns.is_some()
+    }
+
     /// Deliveries in work.
     #[must_use]
     pub fn in_flight(&self) -> usize {
