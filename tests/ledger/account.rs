@@ -29,7 +29,7 @@ const MESSAGES: usize = 24;
 const FAULTS: usize = 5;
 
 /// How long a worker may take to end its messages once nothing is done to it any more.
-const RECOVERY: Duration = Duration::from_secs(40);
+const RECOVERY: Duration = Duration::from_secs(90);
 
 /// Acts out the fate in the body and writes down each attempt: id, number, exit
 /// code, when it started and when it had done its work. What it does comes at
@@ -235,7 +235,7 @@ impl Account {
             .consume(&["--reconnect-for", "120s", "-v"])
             .env("MQ_URL", url)
             .spawn();
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + Duration::from_mins(2);
         while !worker.stderr_so_far().contains("retries") {
             if !worker.is_running() || Instant::now() > deadline {
                 self.complain("a worker did not start", worker);
