@@ -144,14 +144,18 @@ async fn publish<'c>(
         Receipt::Unroutable(said) => Err(Error::new(
             ErrorKind::Unroutable,
             match purpose {
-                Purpose::DeadLetter | Purpose::Retry => {
+                Purpose::DeadLetter => {
                     format!("no queue takes dead letters of {place} any more ({said})")
                 }
+                Purpose::Retry => format!("no queue takes retries at {place} any more ({said})"),
                 Purpose::Result => format!("no queue takes results of {place} ({said})"),
             },
         )
         .hint(match purpose {
-            Purpose::DeadLetter | Purpose::Retry => {
+            Purpose::Retry => {
+                "declare and bind the wait queue again (`mq topology apply FILE`), then start the worker again"
+            }
+            Purpose::DeadLetter => {
                 "bind the dead-letter queue again (`mq topology apply FILE`), then start the worker again"
             }
             Purpose::Result => {

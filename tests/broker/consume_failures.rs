@@ -304,7 +304,7 @@ fn a_wait_queue_that_is_gone_costs_nothing() {
     for (kind, says) in [
         (
             "classic",
-            "no queue takes dead letters of exchange 'dlx' with key 'retry'",
+            "no queue takes retries at exchange 'dlx' with key 'retry'",
         ),
         ("quorum", "queue 'wait' is gone"),
     ] {
