@@ -378,3 +378,56 @@ fn a_server_that_comes_up_later_gets_the_message() {
     up.store(true, Ordering::SeqCst);
     assert_eq!(worker.wait().code(0).json()["acked"], 1);
 }
+
+/// Its downstream is away for long: the message is kept, and its delays grow.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures the delays between requests"
+)]
+fn an_analyzer_that_is_down_stops_the_worker_which_acks_once_it_is_back() {
+    let vhost = Vhost::new();
+    vhost.apply("workers: { work: { retry: { strategy: backoff, delays: [200ms, 600ms], max_attempts: 3 } } }\n");
+    vhost.publish("work", "analyze me");
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/", listener.local_addr().unwrap())
+    };
+    let retry = [
+        "--strategy",
+        "backoff",
+        "--delays",
+        "200ms,600ms",
+        "--max-attempts",
+        "3",
+        "--on-exhausted",
+        "stop",
+    ];
+    consume(&vhost, &retry, &nobody)
+        .run()
+        .code(69)
+        .says(&["attempt 3 of 3 failed", "given back"]);
+    vhost.wait_for_ready("work", 1);
+    assert_eq!(vhost.ready("work.dlq"), 0);
+    let back = HttpServer::saying(&answer(200, "", "{}"));
+    assert_eq!(drain(&vhost, &retry, &back.url())["acked"], 1);
+
+    vhost.publish("work", "analyze me too");
+    let times = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&times);
+    let busy = HttpServer::new(move |request, client| {
+        seen.lock().unwrap().push(std::time::Instant::now());
+        client.send(match request.header("mq-attempt") {
+            Some("1") => answer(429, "", ""),
+            Some("2") => answer(503, "", ""),
+            _ => answer(200, "", "{}"),
+        });
+    });
+    assert_eq!(drain(&vhost, &retry, &busy.url())["acked"], 1);
+    let times = times.lock().unwrap();
+    let waits: Vec<u128> = times
+        .windows(2)
+        .map(|pair| pair[1].duration_since(pair[0]).as_millis())
+        .collect();
+    assert!(waits[0] >= 200 && waits[1] >= 600, "{waits:?}");
+}
