@@ -294,6 +294,8 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
         message_ttl: smaller("x-message-ttl", "message-ttl").map(Duration::from_millis),
         expires: smaller("x-expires", "expires").map(Duration::from_millis),
         delayed_retry: delayed_retry(arguments, policy),
+        single_active_consumer: arguments.get("x-single-active-consumer")
+            == Some(&Json::Bool(true)),
         arguments: table_from_json(arguments),
         ..Queue::default()
     })

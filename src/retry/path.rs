@@ -42,6 +42,9 @@ pub struct RetryPath {
     pub strategy: Strategy,
     /// Whether the queue counts what comes back to it: quorum queues do.
     pub counts_returns: bool,
+    /// Whether the queue has one consumer at a time, so that it is worked in
+    /// order: who cancels hands the queue to the next.
+    pub single_active_consumer: bool,
     /// The queue's dead-letter exchange.
     pub exchange: ExchangeName,
     /// The key a nack publishes with there.
@@ -127,6 +130,7 @@ pub fn path(
             queue: queue.clone(),
             strategy: straight.strategy,
             counts_returns,
+            single_active_consumer: work.single_active_consumer,
             exchange: exchange.clone(),
             key: key.clone(),
             wait_queues: (straight.steps.iter())
@@ -175,6 +179,7 @@ pub fn path(
         queue: queue.clone(),
         strategy: Strategy::Dlx,
         counts_returns,
+        single_active_consumer: work.single_active_consumer,
         exchange: exchange.clone(),
         key: key.clone(),
         wait_queues: wait,

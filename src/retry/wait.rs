@@ -118,6 +118,7 @@ mod tests {
             queue: queue("work"),
             strategy,
             counts_returns: true,
+            single_active_consumer: false,
             exchange: ExchangeName::new("dlx").expect("exchange"),
             key: DeadLetterKey::Kept,
             wait_queues: BTreeSet::from([queue("wait")]),

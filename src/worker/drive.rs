@@ -76,7 +76,10 @@ impl<'s> Session<'s> {
         machine: &'s mut Machine,
         limit: Duration,
     ) -> Result<Self> {
-        let counts_returns = (wanted.path.as_ref()).is_some_and(|path| path.counts_returns);
+        // Widened means subscribed anew: a queue with a single active consumer
+        // would hand its next message to somebody else meanwhile.
+        let counts_returns = (wanted.path.as_ref())
+            .is_some_and(|path| path.counts_returns && !path.single_active_consumer);
         let on_probation = counts_returns && machine.bounds_returns() && wanted.prefetch > 1;
         let prefetch = if on_probation { 1 } else { wanted.prefetch };
         let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;

@@ -130,6 +130,7 @@ mod tests {
             queue: QueueName::new("work").expect("queue"),
             strategy,
             counts_returns,
+            single_active_consumer: false,
             exchange: ExchangeName::new("dlx").expect("exchange"),
             key: DeadLetterKey::Kept,
             wait_queues: BTreeSet::new(),

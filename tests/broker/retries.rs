@@ -439,3 +439,37 @@ fn a_dead_letter_whose_reasons_do_not_fit_a_frame_tells_less_of_them() {
         vhost.wait_for_ready("dead", 1);
     }
 }
+
+#[test]
+fn a_single_active_consumer_keeps_its_queue() {
+    let vhost = Vhost::new();
+    vhost.apply(
+        "
+exchanges: { dlx: { type: fanout } }
+queues:
+  work: { type: quorum, delivery_limit: unlimited, single_active_consumer: true, dead_letter: { exchange: dlx } }
+  dead: { type: classic, bind: [ { exchange: dlx } ] }
+",
+    );
+    let handler = Script::new("echo $PPID $(cat) >>$(dirname $0)/seen; sleep 0.2");
+    let flags = ["--prefetch", "4", "--jobs", "1"];
+    let workers = [
+        consume(&vhost, &flags, &handler).spawn(),
+        consume(&vhost, &flags, &handler).spawn(),
+    ];
+    wait_until("both to be there", || {
+        crate::consume::consumers(&vhost) == 2
+    });
+    let bodies: Vec<String> = (0..8).map(|n| n.to_string()).collect();
+    vhost.publish_all("work", &bodies);
+    wait_until("all to be worked", || handler.lines("seen").len() == 8);
+    let seen = handler.lines("seen");
+    let who = seen.first().and_then(|line| line.split(' ').next());
+    let who = who.unwrap_or_default();
+    let expected: Vec<String> = (0..8).map(|n| format!("{who} {n}")).collect();
+    assert_eq!(seen, expected);
+    for worker in workers {
+        worker.signal(rustix::process::Signal::TERM);
+        worker.wait().code(0);
+    }
+}
