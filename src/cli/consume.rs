@@ -13,9 +13,10 @@ use crate::topology::Jitter;
 ///
 /// The body goes to the program's standard input byte for byte, everything else
 /// into MQ_* environment variables (MQ_QUEUE, MQ_EXCHANGE, MQ_ROUTING_KEY,
-/// MQ_ATTEMPT, MQ_MAX_ATTEMPTS, MQ_MESSAGE_ID, MQ_HEADERS as JSON, …). Its
-/// standard output and error both go to mq's standard error. Its exit code
-/// settles the message: see below. With --exec-stream one program works many
+/// MQ_ATTEMPT, MQ_MAX_ATTEMPTS, MQ_MESSAGE_ID, MQ_HEADERS as JSON, …). What it
+/// writes goes to mq's standard error, but for results. Its exit code settles the
+/// message: see below; a delay written to the file MQ_RETRY_AFTER is kept before
+/// the next attempt. With --exec-stream one program works many
 /// messages and says what came of each.
 ///
 /// A URL gets the body as a POST, everything else as headers of the same names
@@ -24,10 +25,12 @@ use crate::topology::Jitter;
 ///
 /// How a message is retried is read from the broker: if the queue's dead letters
 /// go into a wait queue that leads back (strategy `dlx`), a failed message is
-/// nacked into it and the attempts are counted from x-death; if they go straight
-/// to the dead-letter queue (strategy `immediate`), it is tried again at once. The
-/// strategies `backoff` and `native` must be asked for, by the topology file or by
-/// --strategy, and are then proved. A queue whose dead letters would vanish is not
+/// nacked into it and the attempts are counted from x-death (or it is copied into
+/// it, where a nack could lose it); if they go straight to the dead-letter queue
+/// (strategy `immediate`), it is tried again at once; a queue that holds back what
+/// failed (strategy `native`, RabbitMQ 4.3) gets it back. The strategy `backoff`
+/// must be asked for, by the topology file or by --strategy, and is then proved. A
+/// queue whose dead letters would vanish is not
 /// worked at all.
 #[derive(Clone, Debug, Args)]
 #[command(
@@ -114,7 +117,7 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
 
-    /// What happens to a message whose attempts are used up: into the dead-letter queue, or kept first in its queue while the worker stops with 69
+    /// What happens to a message whose attempts are used up: into the dead-letter queue, or kept in its queue while the worker stops with 69
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnExhaustedArg::DeadLetter)]
     pub on_exhausted: OnExhaustedArg,
 
@@ -125,7 +128,7 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "N")]
     pub max_returns: Option<u64>,
 
-    /// How messages get to the dead-letter queue: as a confirmed copy with mq-error-* headers, or by a plain nack, which carries no reason
+    /// How messages get to the dead-letter queue: as a confirmed copy with mq-error-* headers, or by a plain nack, which carries no reason and loses them if that queue is unbound meanwhile
     #[arg(long, value_enum, value_name = "HOW", default_value_t = DeadLetterArg::Republish)]
     pub dead_letter: DeadLetterArg,
 
