@@ -550,10 +550,16 @@ fn a_vhost_deleted_under_the_worker_is_no_clean_end() {
     wait_until("the worker to be there", || consumers(&vhost) == 1);
     vhost.api(Method::DELETE, &["vhosts", &vhost.name], &json!({}));
     let ran = worker.wait();
-    // The connection ends, and the vhost is not there when it comes back.
-    assert_ne!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("vhost"), "{}", ran.stderr);
     vhost.api(Method::PUT, &["vhosts", &vhost.name], &json!({}));
+    // The connection ends and the vhost is not there when it comes back, or the
+    // queue's end is seen before that (3.10).
+    assert_ne!(ran.code, 0, "{}", ran.stderr);
+    let told = ["vhost", "queue 'work' was deleted"];
+    assert!(
+        told.iter().any(|words| ran.stderr.contains(words)),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
