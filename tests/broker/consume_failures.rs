@@ -585,7 +585,10 @@ fn of_several_urls_the_first_that_answers_is_used() {
     proxy.let_through(false);
     proxy.cut();
     vhost.publish("work", "y");
-    wait_until("the second message", || handler.lines("seen") == ["x", "y"]);
+    // The first may come again: its ack may have been cut off with the connection.
+    wait_until("the second message", || {
+        handler.lines("seen").contains(&"y".to_owned())
+    });
     worker.signal(rustix::process::Signal::TERM);
     worker.wait().code(0).says(&["reconnected"]);
 }
