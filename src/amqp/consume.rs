@@ -175,30 +175,22 @@ impl<'c> Subscription<'c> {
 }
 
 /// A limit of the channel is for the consumers that come after it.
-async fn subscribe(
+pub(super) async fn subscribe(
     connection: &Connection,
     channel: &Channel,
     queue: &QueueName,
     prefetch: u16,
 ) -> Result<Consumer> {
     let doing = format!("consume queue '{queue}'");
-    connection
-        .within(
-            &doing,
-            channel.basic_qos(prefetch, BasicQosOptions::default()),
-        )
-        .await?;
-    connection
-        .within(
-            &doing,
-            channel.basic_consume(
-                short(queue.as_str(), "queue name")?,
-                short("", "consumer tag")?,
-                BasicConsumeOptions::default(),
-                LapinTable::default(),
-            ),
-        )
-        .await
+    let limit = channel.basic_qos(prefetch, BasicQosOptions::default());
+    connection.within(&doing, limit).await?;
+    let consume = channel.basic_consume(
+        short(queue.as_str(), "queue name")?,
+        short("", "consumer tag")?,
+        BasicConsumeOptions::default(),
+        LapinTable::default(),
+    );
+    connection.within(&doing, consume).await
 }
 
 /// lapin's delivery as ours.

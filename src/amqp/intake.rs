@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
-use lapin::types::FieldTable as LapinTable;
+use lapin::options::{BasicAckOptions, BasicCancelOptions};
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
 
 use crate::amqp::Connection;
-use crate::amqp::consume::from_delivery;
+use crate::amqp::consume::{from_delivery, subscribe};
 use crate::amqp::convert::short;
 use crate::amqp::copy::WINDOW;
 use crate::amqp::failure::explain;
@@ -174,24 +173,6 @@ impl<'c> Hold<'c> {
         self.connection.within("close a channel", closing).await?;
         Ok(self.held)
     }
-}
-
-async fn subscribe(
-    connection: &Connection,
-    channel: &Channel,
-    queue: &QueueName,
-    prefetch: u16,
-) -> Result<Consumer> {
-    let doing = format!("consume queue '{queue}'");
-    let limit = channel.basic_qos(prefetch, BasicQosOptions::default());
-    connection.within(&doing, limit).await?;
-    let consume = channel.basic_consume(
-        short(queue.as_str(), "queue name")?,
-        short("", "consumer tag")?,
-        BasicConsumeOptions::default(),
-        LapinTable::default(),
-    );
-    connection.within(&doing, consume).await
 }
 
 fn understood(

@@ -130,10 +130,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Topology(TopologyCommand::Schema(_)) => topology_schema::run(),
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
-        Command::Consume(args) => {
-            let session = session(cli.global)?;
-            block_on_threads(async move { consume::run(args, &session).await })
-        }
+        Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
         }
@@ -192,15 +189,8 @@ fn block_on(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Resu
 
 /// A worker may be held up by a slow reader of its output: then heartbeats need
 /// a thread of their own, or the broker takes the worker for dead.
-///
-/// The command runs where its handlers run: from the thread that waits here each
-/// message would cost two more wake-ups (a third of the time of a long-lived
-/// handler, measured).
-fn block_on_threads(
-    command: impl Future<Output = anyhow::Result<Exit>> + Send + 'static,
-) -> anyhow::Result<Exit> {
-    let on_a_worker = async { tokio::spawn(command).await? };
-    run_on(Builder::new_multi_thread().worker_threads(3), on_a_worker)
+fn block_on_threads(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    run_on(Builder::new_multi_thread().worker_threads(2), command)
 }
 
 fn run_on(

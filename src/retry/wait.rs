@@ -74,16 +74,6 @@ impl RetryPath {
             expiration,
         }
     }
-
-    /// The longest delay that a handler can be given.
-    #[must_use]
-    pub fn longest_step(&self) -> Duration {
-        self.steps
-            .iter()
-            .map(|step| step.delay)
-            .max()
-            .unwrap_or(self.longest_wait)
-    }
 }
 
 fn shorter(wanted: Duration, ttl: Duration) -> Option<Duration> {
@@ -166,7 +156,6 @@ mod tests {
                 "{attempt} {asked:?}"
             );
         }
-        assert_eq!(backoff.longest_step(), Duration::from_mins(1));
     }
 
     #[test]

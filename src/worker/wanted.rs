@@ -58,7 +58,7 @@ pub enum Handling<'h> {
 #[derive(Clone, Copy)]
 pub struct Printer<'p> {
     /// Adds one message to the page.
-    pub form: &'p (dyn Fn(&Delivery, &mut Vec<u8>) + Sync),
+    pub form: &'p dyn Fn(&Delivery, &mut Vec<u8>),
     /// Writes the page and makes sure that it left.
-    pub write: &'p (dyn Fn(&[u8]) -> io::Result<()> + Sync),
+    pub write: &'p dyn Fn(&[u8]) -> io::Result<()>,
 }
