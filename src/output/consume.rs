@@ -25,16 +25,25 @@ pub fn delivery_json(delivery: &Delivery) -> Json {
 /// The worker's last word for people.
 #[must_use]
 pub fn summary_text(queue: &str, counts: &Counts, stopped: Option<&StopReason>) -> String {
-    let dead = counts.poison + counts.exhausted;
+    let dead = counts.dead_lettered();
     let mut text = format!(
         "{queue}: {} acked, {} retried, {dead} dead-lettered",
         counts.acked, counts.retried
     );
     if dead > 0 {
-        text.push_str(&format!(
-            " ({} poison, {} exhausted)",
-            counts.poison, counts.exhausted
-        ));
+        let reasons: Vec<String> = [
+            (counts.poison, "poison"),
+            (counts.exhausted, "exhausted"),
+            (counts.returned, "returned"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, reason)| format!("{count} {reason}"))
+        .collect();
+        text.push_str(&format!(" ({})", reasons.join(", ")));
+    }
+    if counts.deduplicated > 0 {
+        text.push_str(&format!(", {} done before", counts.deduplicated));
     }
     text.push_str(&format!(", {} given back", counts.released));
     if counts.unsettled > 0 {
@@ -55,7 +64,12 @@ pub fn summary_json(queue: &str, counts: &Counts, stopped: Option<&StopReason>) 
         "received": counts.received,
         "acked": counts.acked,
         "retried": counts.retried,
-        "dead_lettered": { "poison": counts.poison, "exhausted": counts.exhausted },
+        "dead_lettered": {
+            "poison": counts.poison,
+            "exhausted": counts.exhausted,
+            "returned": counts.returned,
+        },
+        "deduplicated": counts.deduplicated,
         "released": counts.released,
         "unsettled": counts.unsettled,
         "stopped": stop_word(stopped),

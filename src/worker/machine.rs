@@ -37,6 +37,8 @@ impl Machine {
                 retried: 0,
                 poison: 0,
                 exhausted: 0,
+                returned: 0,
+                deduplicated: 0,
                 released: 0,
                 unsettled: 0,
             },
@@ -344,7 +346,8 @@ impl Machine {
 
     fn count_buried(&mut self, reason: &BuryReason) {
         match reason {
-            BuryReason::Poison { .. } | BuryReason::Returned { .. } => self.counts.poison += 1,
+            BuryReason::Poison { .. } => self.counts.poison += 1,
+            BuryReason::Returned { .. } => self.counts.returned += 1,
             BuryReason::Exhausted { .. } => self.counts.exhausted += 1,
         }
     }
