@@ -1,6 +1,7 @@
 /* The peer of `scripts/bench drain`: the plainest worker that librabbitmq can do.
  *
- *   librabbitmq fill  URL QUEUE COUNT BYTES      publishes, confirmed at the end
+ *   librabbitmq fill  URL QUEUE COUNT BYTES      publishes, each body another, at least 20
+ *                                                bytes; confirmed at the end
  *   librabbitmq drain URL QUEUE COUNT PREFETCH   each body and a line end to standard
  *                                                output, an ack for every 50
  */
@@ -18,7 +19,7 @@ static void must(amqp_rpc_reply_t reply, const char *doing) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6) return 64;
+  if (argc != 6 || (strcmp(argv[1], "fill") == 0 && atol(argv[5]) < 20)) return 64;
   struct amqp_connection_info info;
   if (amqp_parse_url(argv[2], &info) != AMQP_STATUS_OK) return 78;
   const amqp_bytes_t queue = amqp_cstring_bytes(argv[3]);
@@ -37,8 +38,12 @@ int main(int argc, char **argv) {
     properties._flags = AMQP_BASIC_DELIVERY_MODE_FLAG;
     properties.delivery_mode = 2;
     const amqp_bytes_t bytes = {(size_t)last, body};
-    for (long n = 0; n < count; n++)
+    for (long n = 0; n < count; n++) {
+      char number[21];
+      snprintf(number, sizeof number, "%020ld", n);
+      memcpy(body, number, 20);
       if (amqp_basic_publish(connection, 1, amqp_empty_bytes, queue, 0, 0, &properties, bytes) != AMQP_STATUS_OK) return 69;
+    }
   } else {
     amqp_basic_qos(connection, 1, 0, (uint16_t)last, 0);
     must(amqp_get_rpc_reply(connection), "qos");

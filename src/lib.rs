@@ -7,7 +7,7 @@
 //! | layer | modules | may not |
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
-//! | edges | `amqp` (only user of lapin), `management` and `handler::http` (only users of HTTP), `handler`, `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
+//! | edges | `amqp` (only user of lapin), `management` and `handler::http` (only users of HTTP), `handler`, `dedupe` (only user of redb and Redis), `worker::drive`, `output` (only writer to stdout and stderr) | be imported by decisions |
 //! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `lint`, `proof`, `deadletter`, `graph`, `worker::machine` | do I/O, read a clock, roll dice |
 //! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `printable`, `error`, `exit` | know who uses it |
 //!
@@ -21,6 +21,7 @@ pub mod broker;
 pub mod cli;
 pub mod command;
 pub mod deadletter;
+pub mod dedupe;
 pub mod definitions;
 pub mod diagnostic;
 pub mod endpoint;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::cli::global::{duration, duration_or_zero};
+use crate::dedupe::DedupeBy;
 use crate::topology::Jitter;
 
 /// Work a queue: run a program or ask a URL for each message, retry, dead-letter.
@@ -147,6 +148,22 @@ pub struct ConsumeArgs {
     /// The body of the next attempt: the same, or what the failed program wrote to standard output
     #[arg(long, value_enum, value_name = "BODY", default_value_t = RetryBodyArg::Original)]
     pub retry_body: RetryBodyArg,
+
+    /// Ack without working it a message whose like was done before: message-id, header:NAME or body tells what is alike
+    ///
+    /// What is done is remembered only after the work, its result included, and before the ack:
+    /// a worker that is killed in between leaves a message that is worked once more. Messages
+    /// that have no such id or header are worked as they come.
+    #[arg(long, value_name = "BY")]
+    pub dedupe: Option<DedupeBy>,
+
+    /// Where it is remembered what is done: a file, for this worker alone, or redis://HOST:6379/0, which workers share [default: MQ_DEDUPE_STORE, else a file for each queue in $XDG_STATE_HOME/mq or ~/.local/state/mq]
+    #[arg(long, value_name = "STORE", requires = "dedupe")]
+    pub dedupe_store: Option<String>,
+
+    /// How long it is remembered
+    #[arg(long, value_name = "DURATION", default_value = "1day", value_parser = duration, requires = "dedupe")]
+    pub dedupe_ttl: Duration,
 
     /// Stop after taking this many messages; a message that comes back from a wait queue counts again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

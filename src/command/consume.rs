@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 
 use super::consume_policy::{must_be_possible, policy};
+use super::dedupe_store::dedupe_store;
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
@@ -125,6 +126,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         must_be_possible(&args, path, connection.facts())?;
     }
     let results = results(&args, &connection).await?;
+    let dedupe = dedupe_store(&args, session, &queue, args.reconnect_for).await?;
     let limits = Limits {
         prefetch: prefetch(&args),
         jobs: args.jobs.unwrap_or(args.prefetch).min(prefetch(&args)),
@@ -144,6 +146,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         },
         publish_results: results.is_some(),
         retry_with_result: args.retry_body == RetryBodyArg::Result,
+        dedupe: dedupe.is_some(),
         max_messages: args.max_messages,
         max_attempts,
         strategy: path
@@ -162,6 +165,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         results,
         retry_with_result: limits.retry_with_result,
         jitter: policy.jitter,
+        dedupe,
         worker: worker_name(),
     };
     Ok(Prepared {
@@ -257,6 +261,9 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--drain-timeout",
         "--jobs",
         "--on-exhausted",
+        "--dedupe",
+        "--dedupe-store",
+        "--dedupe-ttl",
         "--dead-letter",
         "--result-exchange",
         "--reply",
@@ -336,6 +343,9 @@ fn verdict(wanted: &Wanted, machine: &Machine) -> Result<Exit> {
         .hint("mend what the handler needs, then start the worker again")),
         Some(StopReason::NotParked(error)) => Err(error.clone().during(&format!(
             "a copy or result of a message of queue '{queue}' could not be put away, so the message was given back and the worker stopped"
+        ))),
+        Some(StopReason::NotDeduplicated(error)) => Err(error.clone().during(&format!(
+            "what was done before of queue '{queue}' could not be told or remembered, so the worker stopped"
         ))),
         Some(StopReason::QueueGone) => Err(Error::new(
             ErrorKind::NotFound,

@@ -7,6 +7,7 @@
 
 mod handler;
 mod management;
+mod redis;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use crate::topology::VhostName;
 pub use crate::secret::Secret;
 pub use handler::HandlerEndpoint;
 pub use management::ManagementEndpoint;
+pub use redis::RedisEndpoint;
 
 /// The URL used when neither flag nor environment names one.
 pub const DEFAULT_URL: &str = "amqp://guest:guest@localhost:5672/%2f";

@@ -87,6 +87,7 @@ fn stop_text(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::Output(_)) => "our output could not be written",
         Some(StopReason::Handler { .. }) => "the handler cannot work",
         Some(StopReason::NotParked(_)) => "a dead letter was not taken",
+        Some(StopReason::NotDeduplicated(_)) => "the dedupe store cannot be used",
         Some(StopReason::QueueGone) => "the queue was deleted",
     }
 }
@@ -102,6 +103,7 @@ const fn stop_word(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::Output(_)) => "output",
         Some(StopReason::Handler { .. }) => "handler",
         Some(StopReason::NotParked(_)) => "not_parked",
+        Some(StopReason::NotDeduplicated(_)) => "not_deduplicated",
         Some(StopReason::QueueGone) => "queue_gone",
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::amqp::Incoming;
+use crate::dedupe::Desk;
 use crate::error::Result;
 use crate::retry::Outcome;
 use crate::worker::drive::Session;
@@ -36,6 +37,8 @@ impl Session<'_> {
             }
             if let Some(ended) = self.running.try_join_next() {
                 self.ended(ended, handling).await?;
+            } else if let Some(answer) = self.desk.as_mut().and_then(Desk::next_now) {
+                self.answered(answer, handling).await?;
             } else if let Some(incoming) = self.incoming_now() {
                 self.incoming(incoming, handling).await?;
             } else {

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
+use crate::dedupe::{Answer, Desk, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Delivery, ResultTo};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
@@ -52,6 +53,8 @@ pub struct Session<'s> {
     pub(super) held: JoinSet<u64>,
     pub(super) parker: Parker,
     pub(super) answering: BTreeSet<u64>,
+    /// Where it is asked and told what is done.
+    pub(super) desk: Option<Desk>,
     /// Printed and not yet written.
     pub(super) page: Vec<u8>,
     /// Whose page it is.
@@ -98,6 +101,7 @@ impl<'s> Session<'s> {
             held: JoinSet::new(),
             parker: Parker::start(connection.endpoint().clone(), limit),
             answering: BTreeSet::new(),
+            desk: wanted.dedupe.as_ref().map(Store::desk),
             page: Vec::new(),
             printed: Vec::new(),
             kill: watch::Sender::new(false),
@@ -120,6 +124,7 @@ impl<'s> Session<'s> {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if self.machine.is_done() && !self.subscribed {
+                self.close_desk().await;
                 return Ending::Done;
             }
             let deadline = self.deadline;
@@ -131,6 +136,7 @@ impl<'s> Session<'s> {
                 Some(Ok(tag)) = self.held.join_next() => {
                     self.apply(Event::Waited { tag }, handling).await
                 }
+                answer = next_answer(&mut self.desk) => self.answered(answer, handling).await,
                 (tag, result) = self.parker.next() => self.published(tag, result, handling).await,
                 Some(signal) = signals.recv() => {
                     if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
@@ -321,12 +327,37 @@ impl<'s> Session<'s> {
                         result: Ok(()),
                     }
                 } else {
+                    // A copy of it must not be done again.
+                    if let Some(desk) = &mut self.desk {
+                        desk.record(tag);
+                    }
                     let why = format!("the work is done, but {}", error.message());
                     Event::NobodyToAnswer { tag, why }
                 };
                 self.apply(event, handling).await
             }
             result => self.apply(Event::Published { tag, result }, handling).await,
+        }
+    }
+
+    /// What the dedupe store says.
+    pub(super) async fn answered(
+        &mut self,
+        answer: Answer,
+        handling: &mut Handling<'_>,
+    ) -> Result<()> {
+        match answer {
+            Answer::Claimed { tag, result } => {
+                self.apply(Event::Claimed { tag, result }, handling).await
+            }
+            Answer::Recorded { tags, result } => {
+                for tag in tags {
+                    let result = result.clone();
+                    self.apply(Event::Recorded { tag, result }, handling)
+                        .await?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -373,6 +404,13 @@ impl<'s> Session<'s> {
             }
         }
         Ok(ready)
+    }
+}
+
+async fn next_answer(desk: &mut Option<Desk>) -> Answer {
+    match desk {
+        Some(desk) => desk.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -40,6 +40,16 @@ impl Session<'_> {
         handling: &mut Handling<'_>,
     ) -> Result<Option<Event>> {
         match effect {
+            Effect::Claim { tag } => {
+                if let (Some(desk), Some(in_work)) = (&mut self.desk, self.deliveries.get(&tag)) {
+                    desk.claim(tag, &in_work.delivery);
+                }
+            }
+            Effect::Record { tag } => {
+                if let Some(desk) = &mut self.desk {
+                    desk.record(tag);
+                }
+            }
             Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
             Effect::Hold { tag, wait } => {
                 self.held.spawn(async move {
@@ -184,6 +194,9 @@ impl Session<'_> {
     fn forget(&mut self, tag: u64) {
         self.deliveries.remove(&tag);
         self.answering.remove(&tag);
+        if let Some(desk) = &mut self.desk {
+            desk.forget(tag);
+        }
     }
 
     /// Each failed attempt is told when it happens, not only summed up.

@@ -25,6 +25,16 @@ impl Session<'_> {
             self.apply(Event::Published { tag, result }, handling)
                 .await?;
         }
+        for tag in self.machine.being_recorded() {
+            let error = Error::new(
+                ErrorKind::TimedOut,
+                "the dedupe store did not answer before the grace period was over",
+            )
+            .hint("give it longer with --drain-timeout");
+            let result = Err(error);
+            self.apply(Event::Recorded { tag, result }, handling)
+                .await?;
+        }
         Ok(())
     }
 
@@ -40,10 +50,11 @@ impl Session<'_> {
         loop {
             tokio::select! {
                 ended = self.running.join_next() => match ended {
-                    None => return Ending::Lost(error),
-                    Some(Ok((_, Attempt { outcome: Outcome::Done, .. }))) => tracing::warn!(
-                        "a message was handled but could not be acknowledged; the broker will hand it out again"
-                    ),
+                    None => {
+                        self.close_desk().await;
+                        return Ending::Lost(error);
+                    }
+                    Some(Ok((tag, Attempt { outcome: Outcome::Done, .. }))) => self.done_unacked(tag),
                     Some(_) => {}
                 },
                 Some(signal) = signals.recv() => {
@@ -59,6 +70,23 @@ impl Session<'_> {
                     self.kill.send_replace(true);
                 }
             }
+        }
+    }
+
+    /// Its message comes again. With a memory of what is done it is then only
+    /// acked, unless a result of it is still to be published.
+    fn done_unacked(&mut self, tag: u64) {
+        match &mut self.desk {
+            Some(desk) if self.wanted.results.is_none() => desk.record(tag),
+            Some(_) | None => tracing::warn!(
+                "a message was handled but could not be acknowledged; the broker will hand it out again"
+            ),
+        }
+    }
+
+    pub(super) async fn close_desk(&mut self) {
+        if let Some(desk) = self.desk.take() {
+            desk.close().await;
         }
     }
 

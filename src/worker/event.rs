@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::dedupe::Claim;
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome};
 
@@ -27,6 +28,8 @@ pub enum StopReason {
     },
     /// A copy for the dead-letter queue was not taken; its message was put back.
     NotParked(Error),
+    /// What is done could not be asked, or not be remembered.
+    NotDeduplicated(Error),
     /// The broker ended the subscription and the queue is gone.
     QueueGone,
 }
@@ -54,6 +57,20 @@ pub enum Event {
         outcome: Outcome,
         /// Whether the handler gave something back that is to be used.
         result: bool,
+    },
+    /// Whether the like of a message was done before.
+    Claimed {
+        /// Its delivery tag.
+        tag: u64,
+        /// What the store says.
+        result: Result<Claim, Error>,
+    },
+    /// That a message is done is remembered, or is not.
+    Recorded {
+        /// Its delivery tag.
+        tag: u64,
+        /// Remembered, or why not.
+        result: Result<(), Error>,
     },
     /// A message that was held back has waited long enough.
     Waited {
@@ -94,6 +111,16 @@ pub const LONGEST_HOLD: Duration = Duration::from_mins(10);
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Ask whether its like was done before, then say [`Event::Claimed`].
+    Claim {
+        /// Its delivery tag.
+        tag: u64,
+    },
+    /// Remember that it is done, then say [`Event::Recorded`].
+    Record {
+        /// Its delivery tag.
+        tag: u64,
+    },
     /// Start an attempt.
     Run {
         /// Its delivery tag.

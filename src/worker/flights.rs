@@ -15,6 +15,8 @@ pub(super) struct Flight {
 /// What is being done with it.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
+    /// For the word whether its like was done before.
+    Claiming,
     /// For a handler to be free.
     Waiting,
     Running,
@@ -24,6 +26,8 @@ pub(super) enum Stage {
     Copying,
     /// Its result is being published.
     Answering,
+    /// It is done, which is being remembered.
+    Recording,
 }
 
 /// All of them, by delivery tag. There may be tens of thousands, so that what is
@@ -79,7 +83,12 @@ impl Flights {
                     self.waiting.insert(tag);
                 }
                 Stage::Running => self.running += 1,
-                Stage::Held | Stage::Parking(_) | Stage::Copying | Stage::Answering => {}
+                Stage::Claiming
+                | Stage::Held
+                | Stage::Parking(_)
+                | Stage::Copying
+                | Stage::Answering
+                | Stage::Recording => {}
             }
             flight.stage = stage;
             self.all.insert(tag, flight);
@@ -100,7 +109,12 @@ impl Flights {
                 self.waiting.remove(&tag);
             }
             Stage::Running => self.running -= 1,
-            Stage::Held | Stage::Parking(_) | Stage::Copying | Stage::Answering => {}
+            Stage::Claiming
+            | Stage::Held
+            | Stage::Parking(_)
+            | Stage::Copying
+            | Stage::Answering
+            | Stage::Recording => {}
         }
         Some(flight)
     }

@@ -51,4 +51,6 @@ pub struct Limits {
     pub publish_results: bool,
     /// Whether what a failed handler gives back is the body of the next attempt.
     pub retry_with_result: bool,
+    /// Whether a message whose like was done before is only acked.
+    pub dedupe: bool,
 }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::dedupe::Claim;
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
@@ -74,9 +75,17 @@ impl Machine {
     #[must_use]
     pub fn being_published(&self) -> Vec<u64> {
         self.flights.tags(|stage| match stage {
-            Stage::Waiting | Stage::Running | Stage::Held => false,
+            Stage::Claiming | Stage::Waiting | Stage::Running | Stage::Held | Stage::Recording => {
+                false
+            }
             Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
         })
+    }
+
+    /// Deliveries that are done, which is being remembered.
+    #[must_use]
+    pub fn being_recorded(&self) -> Vec<u64> {
+        self.flights.tags(|stage| matches!(stage, Stage::Recording))
     }
 
     /// Why it stops, once it does.
@@ -105,6 +114,8 @@ impl Machine {
                 outcome,
                 result,
             } => self.finished(tag, outcome, result),
+            Event::Claimed { tag, result } => self.claimed(tag, result),
+            Event::Recorded { tag, result } => self.recorded(tag, result),
             Event::Waited { tag } => {
                 if matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Held))
                 {
@@ -166,7 +177,61 @@ impl Machine {
                 "it came back to its queue {returns} times without an end: its worker crashed, lost its connection or gave it back"
             );
             effects.extend(self.bury(tag, BuryReason::Returned { why }));
+        } else if self.limits.dedupe {
+            self.flights.set(tag, Stage::Claiming);
+            effects.push(Effect::Claim { tag });
         }
+        effects
+    }
+
+    fn claimed(&mut self, tag: u64, result: Result<Claim, Error>) -> Vec<Effect> {
+        if !matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Claiming))
+        {
+            return Vec::new();
+        }
+        match result {
+            Ok(Claim::Mine) => {
+                self.flights.set(tag, Stage::Waiting);
+                Vec::new()
+            }
+            Ok(Claim::Done) => {
+                self.counts.deduplicated += 1;
+                self.settle(tag, Effect::Ack { tag })
+            }
+            Err(error) => {
+                let mut effects = self.stop(StopReason::NotDeduplicated(error));
+                // What waits for the same word went back with the stop.
+                if self.flights.get(tag).is_some() {
+                    effects.extend(self.release(tag));
+                }
+                effects
+            }
+        }
+    }
+
+    /// The work is done, and nothing but its ack is left to do.
+    fn done(&mut self, tag: u64) -> Vec<Effect> {
+        if self.limits.dedupe {
+            self.flights.set(tag, Stage::Recording);
+            return vec![Effect::Record { tag }];
+        }
+        self.counts.acked += 1;
+        self.settle(tag, Effect::Ack { tag })
+    }
+
+    /// Acked even if it will not be remembered: given back it would surely be
+    /// done twice, and acked only if a copy of it comes.
+    fn recorded(&mut self, tag: u64, result: Result<(), Error>) -> Vec<Effect> {
+        if !matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Recording))
+        {
+            return Vec::new();
+        }
+        let mut effects = match result {
+            Ok(()) => Vec::new(),
+            Err(error) => self.stop(StopReason::NotDeduplicated(error)),
+        };
+        self.counts.acked += 1;
+        effects.extend(self.settle(tag, Effect::Ack { tag }));
         effects
     }
 
@@ -206,10 +271,7 @@ impl Machine {
                 self.flights.set(tag, Stage::Answering);
                 vec![Effect::PublishResult { tag }]
             }
-            Verdict::Ack => {
-                self.counts.acked += 1;
-                self.settle(tag, Effect::Ack { tag })
-            }
+            Verdict::Ack => self.done(tag),
             Verdict::RetryThroughBroker { wait, .. }
                 if wait.is_some()
                     || flight.nack_is_unsafe
@@ -298,7 +360,10 @@ impl Machine {
             return Vec::new();
         };
         match (flight.stage.clone(), result) {
-            (Stage::Waiting | Stage::Running | Stage::Held, _) => Vec::new(),
+            (
+                Stage::Claiming | Stage::Waiting | Stage::Running | Stage::Held | Stage::Recording,
+                _,
+            ) => Vec::new(),
             (Stage::Parking(reason), Ok(())) => {
                 self.count_buried(&reason);
                 self.settle(tag, Effect::Ack { tag })
@@ -307,10 +372,7 @@ impl Machine {
                 self.counts.retried += 1;
                 self.settle(tag, Effect::Ack { tag })
             }
-            (Stage::Answering, Ok(())) => {
-                self.counts.acked += 1;
-                self.settle(tag, Effect::Ack { tag })
-            }
+            (Stage::Answering, Ok(())) => self.done(tag),
             (Stage::Parking(_) | Stage::Copying | Stage::Answering, Err(error)) => {
                 let mut effects = self.stop(StopReason::NotParked(error));
                 effects.extend(self.release(tag));
@@ -338,7 +400,7 @@ impl Machine {
         if self.must_hurry() {
             let idle = self
                 .flights
-                .tags(|stage| matches!(stage, Stage::Waiting | Stage::Held));
+                .tags(|stage| matches!(stage, Stage::Claiming | Stage::Waiting | Stage::Held));
             effects.extend(idle.into_iter().flat_map(|tag| self.release(tag)));
         }
         effects

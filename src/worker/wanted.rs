@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::dedupe::Store;
 use crate::error::Error;
 use crate::handler::Handler;
 use crate::message::{Delivery, ResultTo};
@@ -31,6 +32,8 @@ pub struct Wanted {
     pub retry_with_result: bool,
     /// How far delays are scattered.
     pub jitter: Jitter,
+    /// What remembers what is done, if anything.
+    pub dedupe: Option<Store>,
     /// Host and process, for the headers of dead letters.
     pub worker: String,
 }

@@ -10,6 +10,8 @@ mod apply;
 mod consume;
 mod consume_failures;
 mod convert;
+mod dedupe;
+mod dedupe_proof;
 mod definitions;
 mod destroy;
 mod exec_stream;

@@ -9,6 +9,7 @@
 )]
 
 pub(crate) mod http_server;
+pub(crate) mod redis;
 pub(crate) mod schema;
 
 use std::ffi::{OsStr, OsString};
@@ -55,6 +56,11 @@ impl Mq {
             stdin: Vec::new(),
             home,
         }
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
+        self
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {

@@ -19,6 +19,7 @@ fn limits(strategy: Strategy) -> Limits {
         dead_letter: DeadLetterBy::Republish,
         publish_results: false,
         retry_with_result: false,
+        dedupe: false,
     }
 }
 
@@ -508,6 +509,101 @@ fn a_nack_ends_a_message_only_where_it_is_known_to_lead_there() {
     assert!(!nack(Strategy::Dlx, NackPath::Confirmed, false));
 }
 
+#[test]
+fn a_message_is_claimed_before_its_work_and_remembered_before_its_ack() {
+    let mut machine = Machine::new(Limits {
+        dedupe: true,
+        publish_results: true,
+        ..limits(Strategy::Dlx)
+    });
+    let claimed = |tag, claim| Event::Claimed {
+        tag,
+        result: Ok(claim),
+    };
+    assert_eq!(machine.handle(delivered(1, 1)), [Effect::Claim { tag: 1 }]);
+    assert_eq!(
+        machine.handle(claimed(1, Claim::Mine)),
+        [Effect::Run { tag: 1, attempt: 1 }]
+    );
+    let done = Event::Finished {
+        tag: 1,
+        outcome: Outcome::Done,
+        result: true,
+    };
+    assert_eq!(machine.handle(done), [Effect::PublishResult { tag: 1 }]);
+    let published = Event::Published {
+        tag: 1,
+        result: Ok(()),
+    };
+    assert_eq!(
+        machine.handle(published),
+        [Effect::Record { tag: 1 }],
+        "its result is part of the work"
+    );
+    let recorded = Event::Recorded {
+        tag: 1,
+        result: Ok(()),
+    };
+    assert_eq!(machine.handle(recorded), [Effect::Ack { tag: 1 }]);
+    machine.handle(delivered(2, 1));
+    assert_eq!(
+        machine.handle(claimed(2, Claim::Done)),
+        [Effect::Ack { tag: 2 }]
+    );
+    assert_eq!(
+        machine.counts(),
+        Counts {
+            received: 2,
+            acked: 1,
+            deduplicated: 1,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn without_the_store_nothing_is_worked_and_what_is_done_is_acked() {
+    let error = Error::new(ErrorKind::Unavailable, "s");
+    let dedupe = Limits {
+        dedupe: true,
+        ..limits(Strategy::Dlx)
+    };
+    let mut machine = Machine::new(dedupe);
+    machine.handle(delivered(1, 1));
+    machine.handle(delivered(2, 1));
+    let unclaimed = Event::Claimed {
+        tag: 1,
+        result: Err(error.clone()),
+    };
+    assert_eq!(
+        machine.handle(unclaimed),
+        [
+            Effect::CancelConsumer,
+            Effect::Release { tag: 1 },
+            Effect::Release { tag: 2 }
+        ]
+    );
+    assert_eq!(
+        machine.stop_reason(),
+        Some(&StopReason::NotDeduplicated(error.clone()))
+    );
+    let mut machine = Machine::new(dedupe);
+    machine.handle(delivered(1, 1));
+    machine.handle(Event::Claimed {
+        tag: 1,
+        result: Ok(Claim::Mine),
+    });
+    machine.handle(finished(1, Outcome::Done));
+    let unrecorded = Event::Recorded {
+        tag: 1,
+        result: Err(error),
+    };
+    assert_eq!(
+        machine.handle(unrecorded),
+        [Effect::CancelConsumer, Effect::Ack { tag: 1 }]
+    );
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Deliver(u32, bool, u64),
@@ -515,6 +611,8 @@ enum Step {
     Wait(usize),
     Publish(usize, bool),
     NobodyToAnswer(usize),
+    Claim(usize, Option<bool>),
+    Record(usize, bool),
     Stop,
     Lose,
 }
@@ -538,6 +636,8 @@ fn step() -> impl Strategy_<Value = Step> {
         2 => (0_usize..4).prop_map(Step::Wait),
         2 => (0_usize..4, any::<bool>()).prop_map(|(at, ok)| Step::Publish(at, ok)),
         1 => (0_usize..4).prop_map(Step::NobodyToAnswer),
+        4 => (0_usize..4, proptest::option::weighted(0.9, any::<bool>())).prop_map(|(at, done)| Step::Claim(at, done)),
+        3 => (0_usize..4, proptest::bool::weighted(0.9)).prop_map(|(at, ok)| Step::Record(at, ok)),
         1 => Just(Step::Stop),
         1 => Just(Step::Lose),
     ]
@@ -548,11 +648,11 @@ fn any_limits() -> impl Strategy_<Value = Limits> {
         0_usize..4,
         (1_u16..4, 1_u16..4),
         proptest::option::of(1_u64..6),
-        any::<[bool; 4]>(),
+        any::<[bool; 5]>(),
         0_usize..3,
     )
         .prop_map(|(which, (prefetch, jobs), max_messages, flags, path)| {
-            let [stop, nack, publish_results, retry_with_result] = flags;
+            let [stop, nack, publish_results, retry_with_result, dedupe] = flags;
             Limits {
                 prefetch,
                 jobs: jobs.min(prefetch),
@@ -570,6 +670,7 @@ fn any_limits() -> impl Strategy_<Value = Limits> {
                 },
                 publish_results,
                 retry_with_result,
+                dedupe,
                 ..limits(Strategy::ALL[which].1)
             }
         })
@@ -584,6 +685,9 @@ struct Observed {
     running: BTreeSet<u64>,
     held: BTreeSet<u64>,
     publishing: BTreeSet<u64>,
+    claiming: BTreeSet<u64>,
+    recording: BTreeSet<u64>,
+    claimed: BTreeSet<u64>,
 }
 
 impl Observed {
@@ -632,6 +736,29 @@ impl Observed {
                 Event::NobodyToAnswer {
                     tag,
                     why: "w".into(),
+                }
+            }
+            Step::Claim(at, done) => {
+                let tag = *self.claiming.iter().nth(at)?;
+                self.claiming.remove(&tag);
+                self.claimed.insert(tag);
+                let result = match done {
+                    Some(true) => Ok(Claim::Done),
+                    Some(false) => Ok(Claim::Mine),
+                    None => Err(Error::new(ErrorKind::Unavailable, "s")),
+                };
+                Event::Claimed { tag, result }
+            }
+            Step::Record(at, ok) => {
+                let tag = *self.recording.iter().nth(at)?;
+                self.recording.remove(&tag);
+                Event::Recorded {
+                    tag,
+                    result: if ok {
+                        Ok(())
+                    } else {
+                        Err(Error::new(ErrorKind::Unavailable, "s"))
+                    },
                 }
             }
             Step::Stop => Event::Stop(StopReason::Signal),
@@ -686,7 +813,16 @@ proptest! {
                     Effect::Run { tag, .. } => {
                         prop_assert!(!stopped_before, "started while draining");
                         prop_assert!(!seen.held.contains(&tag), "started in its pause");
+                        prop_assert!(!limits.dedupe || seen.claimed.contains(&tag), "not asked");
                         prop_assert!(seen.open.contains(&tag) && seen.running.insert(tag));
+                    }
+                    Effect::Claim { tag } => {
+                        prop_assert!(limits.dedupe && !seen.claimed.contains(&tag));
+                        prop_assert!(seen.open.contains(&tag) && seen.claiming.insert(tag));
+                    }
+                    Effect::Record { tag } => {
+                        prop_assert!(limits.dedupe && !seen.running.contains(&tag));
+                        prop_assert!(seen.open.contains(&tag) && seen.recording.insert(tag));
                     }
                     Effect::Hold { tag, wait } => {
                         prop_assert!(wait <= LONGEST_HOLD && strategy == Strategy::Immediate);
@@ -708,7 +844,9 @@ proptest! {
                         prop_assert!(!requeued || strategy == Strategy::Native, "no pause");
                         prop_assert!(seen.open.remove(&tag), "{tag} settled twice");
                         seen.held.remove(&tag);
+                        seen.claiming.remove(&tag);
                         prop_assert!(!seen.running.contains(&tag) && !seen.publishing.contains(&tag));
+                        prop_assert!(!seen.recording.contains(&tag), "acked before it is remembered");
                         settled_yet = true;
                     }
                     Effect::CancelConsumer => prop_assert!(!settled_yet, "cancel comes first"),
