@@ -5,12 +5,13 @@
 )]
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use super::consume_policy::{must_be_possible, policy};
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
-use super::{signals, topology_files};
+use super::{message_schemas, signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg};
 use crate::endpoint::HandlerEndpoint;
@@ -95,6 +96,11 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
+    // What is printed is not judged.
+    let contracts = match handler {
+        Some(_) => message_schemas::contracts(&args, &queue, file.as_ref())?.map(Arc::new),
+        None => None,
+    };
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let connection = session.connect(NAME, Frames::Large).await?;
     if connection.queue_status(&queue).await?.is_none() {
@@ -162,6 +168,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         results,
         retry_with_result: limits.retry_with_result,
         jitter: policy.jitter,
+        contracts,
         worker: worker_name(),
     };
     Ok(Prepared {
@@ -262,6 +269,7 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--reply",
         "--reconnect-for",
         "--topology",
+        "--schema",
         "--strategy",
         "--delays",
         "--jitter",

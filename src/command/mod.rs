@@ -7,6 +7,7 @@ mod consume;
 mod consume_policy;
 mod dlq_inspect;
 mod headers;
+mod message_schemas;
 mod publish;
 mod reconnect;
 mod retry_path;

@@ -1,8 +1,10 @@
 //! What a session works with: the user's wishes and the handler; and how it ends.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::contract::Contracts;
 use crate::error::Error;
 use crate::handler::Handler;
 use crate::message::{Delivery, ResultTo};
@@ -31,6 +33,8 @@ pub struct Wanted {
     pub retry_with_result: bool,
     /// How far delays are scattered.
     pub jitter: Jitter,
+    /// What messages are held against before they are worked.
+    pub contracts: Option<Arc<Contracts>>,
     /// Host and process, for the headers of dead letters.
     pub worker: String,
 }

@@ -9,6 +9,7 @@ mod vhost;
 mod apply;
 mod consume;
 mod consume_failures;
+mod contracts;
 mod convert;
 mod definitions;
 mod destroy;
