@@ -98,7 +98,8 @@ fn parsed(text: &[u8]) -> Result<Json, String> {
         return Err("it is empty".to_owned());
     }
     let text = std::str::from_utf8(text).map_err(|error| {
-        let (line, column) = location(text, error.valid_up_to());
+        let before = text.get(..error.valid_up_to()).unwrap_or_default();
+        let (line, column) = location(std::str::from_utf8(before).unwrap_or_default());
         format!("not UTF-8 at line {line} column {column}")
     })?;
     serde_json::from_str(text).map_err(|error| error.to_string())

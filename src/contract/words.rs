@@ -151,10 +151,10 @@ impl io::Write for Start {
     }
 }
 
-/// Line and column, both from 1, of a byte; a column counts bytes.
-pub(super) fn location(text: &[u8], at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let start = before.iter().rposition(|byte| *byte == b'\n');
-    (line, before.len() - start.map_or(0, |start| start + 1) + 1)
+/// Line and column, both from 1, of the end of a text; a column counts bytes, as
+/// serde_json's do.
+pub(super) fn location(before: &str) -> (usize, usize) {
+    let line = before.matches('\n').count() + 1;
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    (line, last.len() + 1)
 }

@@ -1,4 +1,8 @@
 //! Topology files: every mistake is shown at once, with its place and the way out.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test that writes the files it names"
+)]
 
 use crate::support::{Mq, TextFile};
 
