@@ -31,6 +31,7 @@ mod policies;
 mod proxy;
 mod prune;
 mod publish;
+mod real_input;
 mod results;
 mod retries;
 mod routing;
