@@ -199,6 +199,12 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "FILE")]
     pub topology: Vec<PathBuf>,
 
+    /// JSON Schema that bodies must fit; a message that does not goes to the dead-letter queue, and no program sees it [default: the topology file's `schema:`]
+    ///
+    /// 2020-12, or draft-07 if its `$schema` says so. The reason names each path and rule that is broken.
+    #[arg(long, value_name = "FILE", conflicts_with = "print")]
+    pub schema: Option<PathBuf>,
+
     /// Refuse to work unless the queue is retried this way
     #[arg(long, value_enum, value_name = "STRATEGY")]
     pub strategy: Option<StrategyArg>,

@@ -5,13 +5,14 @@
 )]
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use super::consume_policy::{must_be_possible, policy};
 use super::dedupe_store::dedupe_store;
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
-use super::{signals, topology_files};
+use super::{message_schemas, signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg};
 use crate::endpoint::HandlerEndpoint;
@@ -96,6 +97,11 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         Some(topology_files::load(&args.topology)?)
     };
     let policy = policy(&args, &queue, file.as_ref())?;
+    // What is printed is not judged.
+    let contracts = match handler {
+        Some(_) => message_schemas::contracts(&args, &queue, file.as_ref())?.map(Arc::new),
+        None => None,
+    };
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let connection = session.connect(NAME, Frames::Large).await?;
     if connection.queue_status(&queue).await?.is_none() {
@@ -166,6 +172,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         retry_with_result: limits.retry_with_result,
         jitter: policy.jitter,
         dedupe,
+        contracts,
         worker: worker_name(),
     };
     Ok(Prepared {
@@ -269,6 +276,7 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--reply",
         "--reconnect-for",
         "--topology",
+        "--schema",
         "--strategy",
         "--delays",
         "--jitter",

@@ -8,6 +8,7 @@ mod consume_policy;
 mod dedupe_store;
 mod dlq_inspect;
 mod headers;
+mod message_schemas;
 mod publish;
 mod reconnect;
 mod retry_path;

@@ -2,7 +2,7 @@
 //! are about to act on them.
 
 use super::session::Session;
-use super::topology_files;
+use super::{message_schemas, topology_files};
 use crate::broker::BrokerFacts;
 use crate::cli::Files;
 use crate::diagnostic::{Diagnostic, Level, render};
@@ -26,6 +26,11 @@ impl Linted {
     pub(super) fn load(files: &Files, off: bool) -> Result<Self> {
         let file = topology_files::parse_file(&topology_files::load_sources(files.all())?)?;
         let topology = topology_files::named(file.topology.clone(), files)?;
+        let file = if off {
+            file
+        } else {
+            message_schemas::must_be_fine(file)?
+        };
         if !off {
             stop_at_errors(&file, &file.locate(lint_for_all(&file.topology)))?;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{print_json, topology_files};
+use super::{message_schemas, print_json, topology_files};
 use crate::broker::BrokerFacts;
 use crate::cli::{GlobalArgs, OutputFormat, ValidateArgs};
 use crate::diagnostic::{Diagnostic, Level, Source, line_and_column, render};
@@ -20,7 +20,7 @@ const MOST_SHOWN: usize = 100;
 
 pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> anyhow::Result<Exit> {
     let sources = topology_files::load_sources(args.files.all())?;
-    let file = match topology_files::read_file(&sources) {
+    let file = match topology_files::read_file(&sources).and_then(message_schemas::checked) {
         Ok(file) => file,
         Err(mistakes) => {
             if global.output != OutputFormat::Table {

@@ -23,6 +23,19 @@ impl Attempt {
             trace: Trace::default(),
         }
     }
+
+    /// One that was not made, because the message is not as its schema says.
+    #[must_use]
+    pub fn against_contract(why: String) -> Self {
+        Self {
+            outcome: Outcome::Poison { why },
+            result: None,
+            trace: Trace {
+                end: Some("schema".to_owned()),
+                stderr: None,
+            },
+        }
+    }
 }
 
 /// What a handler gave back.
@@ -37,7 +50,7 @@ pub struct HandlerResult {
 /// How a handler ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// In its own terms: `exit 65`, `signal 9`, `HTTP 400`.
+    /// In its own terms: `exit 65`, `signal 9`, `HTTP 400`; `schema` where none was asked.
     pub end: Option<String>,
     /// The last lines of its standard error.
     pub stderr: Option<String>,

@@ -8,6 +8,7 @@ mod dead_lettering;
 mod effective;
 mod exchange;
 mod max_age;
+mod message_schema;
 mod name;
 mod pattern;
 mod policy;
@@ -30,6 +31,7 @@ pub use dead_lettering::{
 };
 pub use exchange::{Exchange, ExchangeType};
 pub use max_age::MaxAge;
+pub use message_schema::{MessageSchemas, SchemaRule};
 pub use name::{
     ExchangeName, MAX_NAME_BYTES, Name, NameKind, PolicyName, QueueName, RoutingKey, UserName,
     VhostName,

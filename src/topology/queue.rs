@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::broker::BrokerFacts;
 use crate::field::{FieldTable, FieldValue};
 use crate::topology::{
-    DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, MaxAge, RetryPolicy,
+    DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, MaxAge, MessageSchemas,
+    RetryPolicy,
 };
 
 /// The `x-queue-type` of a queue.
@@ -163,6 +164,8 @@ pub struct Queue {
     pub arguments: FieldTable,
     /// How `mq consume` retries messages of this queue; not sent to the broker.
     pub retry: Option<RetryPolicy>,
+    /// What `mq consume` holds its messages against; not sent to the broker.
+    pub schemas: Option<MessageSchemas>,
     /// What people should know; not sent to the broker.
     pub description: Option<String>,
 }
@@ -192,6 +195,7 @@ impl Default for Queue {
             filter_size: None,
             arguments: FieldTable::new(),
             retry: None,
+            schemas: None,
             description: None,
         }
     }

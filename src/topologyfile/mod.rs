@@ -20,6 +20,7 @@ mod queues;
 mod retry_fields;
 mod routing_tests;
 mod schema;
+mod schema_fields;
 mod secrets;
 mod shorthand;
 mod spots;
@@ -32,6 +33,7 @@ mod vhost;
 mod workers;
 
 use crate::diagnostic::{Diagnostic, Source};
+use crate::lint::Subject;
 use crate::topology::{PolicyKind, Topology};
 
 pub(crate) use closest::closest;
@@ -105,6 +107,14 @@ pub fn read(sources: &[Source], environment: Environment<'_>) -> Result<File, Ve
         }
         if let Some(node) = root.entry("tests") {
             routing_tests::read(node, sources, &mut reader, &mut topology, &mut places);
+        }
+    }
+    for (name, queue) in &mut topology.queues {
+        if let Some(schemas) = &mut queue.schemas
+            && let Some(place) = places.spots.object(&Subject::Queue(name.clone()))
+            && let Some(source) = sources.get(place.source)
+        {
+            schemas.beside.clone_from(&source.name);
         }
     }
     // References are checked only in what could be read: one misspelled key

@@ -13,7 +13,7 @@ use crate::topologyfile::tree::{Node, Value};
 use crate::topologyfile::{bindings, queue_types};
 
 /// Every key a queue can have.
-pub(super) const KEYS: [&str; 23] = [
+pub(super) const KEYS: [&str; 24] = [
     "type",
     "durable",
     "auto_delete",
@@ -36,6 +36,7 @@ pub(super) const KEYS: [&str; 23] = [
     "filter_size",
     "arguments",
     "retry",
+    "schema",
     "description",
 ];
 
@@ -151,6 +152,7 @@ impl Part<'_, '_> {
                 .and_then(|size| u8::try_from(size).ok()),
             arguments: self.arguments(),
             retry: self.retry(),
+            schemas: self.schemas(),
             description: self.field("description", |r, node, of| {
                 r.text(node, of).map(str::to_owned)
             }),

@@ -25,6 +25,13 @@ impl Spots {
         self.objects.insert(subject, Spot { place, keys });
     }
 
+    /// A key of an object that a short form made.
+    pub(super) fn add_key(&mut self, subject: &Subject, key: &'static str, place: Place) {
+        if let Some(spot) = self.objects.get_mut(subject) {
+            spot.keys.push((key, place));
+        }
+    }
+
     /// Where the object begins.
     pub(super) fn object(&self, subject: &Subject) -> Option<&Place> {
         self.objects.get(subject).map(|spot| &spot.place)

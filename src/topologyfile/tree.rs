@@ -62,6 +62,15 @@ impl Node {
         }
     }
 
+    /// Where a key of a map stands.
+    pub(super) fn key_place(&self, key: &str) -> Option<Place> {
+        let Value::Map(entries) = &self.value else {
+            return None;
+        };
+        let (found, _) = entries.iter().find(|(found, _)| found.text == key)?;
+        Some(found.place.clone())
+    }
+
     /// The places of the texts in it, keys too, that have this character.
     pub(super) fn texts_with(&self, character: char, found: &mut Vec<Place>) {
         match &self.value {

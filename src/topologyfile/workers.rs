@@ -1,6 +1,7 @@
 //! The `workers:` of a file: a work queue with its retries in a few lines.
 
 use crate::diagnostic::Diagnostic;
+use crate::lint::Subject;
 use crate::topology::{QueueType, Strategy, Topology, Worker};
 use crate::topologyfile::check::Places;
 use crate::topologyfile::fields::Reader;
@@ -10,7 +11,7 @@ use crate::topologyfile::shorthand;
 use crate::topologyfile::tree::{Key, Node};
 
 /// The keys of a queue that are not settled by being a worker.
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 16] = [
     "bind",
     "type",
     "retry",
@@ -25,6 +26,7 @@ pub(super) const KEYS: [&str; 15] = [
     "leader_locator",
     "initial_cluster_size",
     "arguments",
+    "schema",
     "description",
 ];
 
@@ -34,7 +36,11 @@ pub(super) fn read(node: &Node, reader: &mut Reader, topology: &mut Topology, pl
             continue;
         };
         let what = format!("worker '{}'", worker.name);
+        let subject = Subject::Queue(worker.name.clone());
         shorthand::add(worker.expand(), key, &what, reader, topology, places);
+        if let Some(place) = value.key_place("schema") {
+            places.spots.add_key(&subject, "schema", place);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
-use crate::retry::{BuryReason, Outcome, RetryPath};
+use crate::retry::{Attempt, BuryReason, Outcome, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
@@ -177,8 +177,15 @@ impl Session<'_> {
                     max_attempts: self.wanted.max_attempts,
                     wants_result: self.wanted.results.is_some() || self.wanted.retry_with_result,
                 };
+                let contracts = self.wanted.contracts.clone();
+                // In its own task: a large body takes its time to be read.
                 self.running.spawn(async move {
-                    let ended = handler.run(job, kill).await;
+                    let broken = contracts
+                        .and_then(|contracts| contracts.broken_by(&job.queue, &job.delivery));
+                    let ended = match broken {
+                        Some(why) => Attempt::against_contract(why),
+                        None => handler.run(job, kill).await,
+                    };
                     (tag, ended)
                 });
                 None

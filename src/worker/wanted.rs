@@ -1,8 +1,10 @@
 //! What a session works with: the user's wishes and the handler; and how it ends.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::contract::Contracts;
 use crate::dedupe::Store;
 use crate::error::Error;
 use crate::handler::Handler;
@@ -34,6 +36,8 @@ pub struct Wanted {
     pub jitter: Jitter,
     /// What remembers what is done, if anything.
     pub dedupe: Option<Store>,
+    /// What messages are held against before they are worked.
+    pub contracts: Option<Arc<Contracts>>,
     /// Host and process, for the headers of dead letters.
     pub worker: String,
 }

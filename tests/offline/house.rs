@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -25,6 +25,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("retry", &["topologyfile"]),
     ("message", &[]),
     ("dedupe", &[]),
+    ("contract", &[]),
     ("lint", &[]),
     ("topologyfile", &[]),
     ("definitions", &[]),

@@ -1,4 +1,8 @@
 //! Topology files: every mistake is shown at once, with its place and the way out.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test that writes the files it names"
+)]
 
 use crate::support::{Mq, TextFile};
 
@@ -234,6 +238,96 @@ fn short_forms_are_written_out() {
     let json = ran.json();
     assert_eq!((&json["queues"], &json["bindings"]), (&2.into(), &2.into()));
     insta::assert_snapshot!(json["expanded"].as_str().unwrap_or_default());
+}
+
+/// The schemas of messages are files too, and theirs are the file's mistakes.
+#[test]
+fn schemas_of_messages_are_read_with_the_file_that_names_them() {
+    let schema = TextFile::new("good.json", r#"{"type":"object"}"#);
+    let text = "version: 1
+exchanges: { in: { type: topic } }
+queues:
+  plain: { schema: good.json, bind: [ { exchange: in, key: a } ], dead_letter: { exchange: '', key: w } }
+workers:
+  w:
+    bind: [ { exchange: in, key: b } ]
+    schema: [ { key: 'b.*', type: v1, file: good.json }, { file: ./good.json } ]
+    retry: { strategy: immediate }
+";
+    let folder = std::path::PathBuf::from(schema.path());
+    let write = |name: &str, text: &str| {
+        let path = folder.with_file_name(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = write("good.yaml", text);
+    let ran = Mq::new(["topology", "validate", "--expand", &good])
+        .run()
+        .code(0)
+        .shows(&[
+            "    schema: good.json\n",
+            "    schema:\n    - key: b.*\n      type: v1\n      file: good.json\n    - file: ./good.json\n",
+        ]);
+    let again = write("again.yaml", &ran.stdout);
+    let twice = Mq::new(["topology", "validate", "--expand", &again])
+        .run()
+        .code(0);
+    assert_eq!(twice.stdout, ran.stdout);
+    // The broker does not know it.
+    let converted = Mq::new(["topology", "convert", &good]).run().code(0);
+    assert!(
+        !converted.stdout.contains("good.json"),
+        "{}",
+        converted.stdout
+    );
+
+    write("bad.json", r#"{"properties":{"a":{"minimum":"5"}}}"#);
+    let bad = write(
+        "bad.yaml",
+        &text
+            .replace("schema: good.json", "schema: nowhere.json")
+            .replace("./good.json", "bad.json"),
+    );
+    let ran = Mq::new(["topology", "validate", &bad]).run().code(65);
+    insta::assert_snapshot!(schema.normalise(&ran.stderr));
+    let json = Mq::new(["topology", "validate", &bad, "-o", "json"])
+        .run()
+        .code(65)
+        .json();
+    assert_eq!(json["valid"], false);
+    let places: Vec<_> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (&one["code"], &one["line"], &one["column"]))
+        .collect();
+    let code = "MQ116".into();
+    assert_eq!(
+        places,
+        [
+            (&code, &4.into(), &12.into()),
+            (&code, &8.into(), &5.into())
+        ]
+    );
+}
+
+#[test]
+fn a_schema_key_that_makes_no_sense_is_a_mistake() {
+    insta::assert_snapshot!(mistakes(
+        "version: 1
+queues:
+  none: { schema: }
+  empty: { schema: '' }
+  number: { schema: 5 }
+  map: { schema: { file: a.json } }
+  no.rule: { schema: [] }
+  no.file: { schema: [ { key: a } ] }
+  typo: { schema: [ { file: a.json, typ: b } ] }
+  late: { schema: [ { file: a.json }, { key: b, file: b.json } ] }
+super_streams:
+  s: { partitions: 2, schema: a.json }
+"
+    ));
 }
 
 #[test]

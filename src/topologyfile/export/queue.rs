@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json, json};
 use super::{flag, insert, take_text};
 use crate::field::{FieldTable, FieldValue, table_to_json};
 use crate::topology::{
-    DeadLetterStrategy, DelayedRetryType, Jitter, LeaderLocator, MaxAge, Overflow, Queue,
-    QueueName, QueueType, RetryPolicy, Topology,
+    DeadLetterStrategy, DelayedRetryType, Jitter, LeaderLocator, MaxAge, MessageSchemas, Overflow,
+    Queue, QueueName, QueueType, RetryPolicy, SchemaRule, Topology,
 };
 
 pub(super) fn queue_json(
@@ -57,6 +57,9 @@ pub(super) fn queue_json(
     if let Some(retry) = &queue.retry {
         json.insert("retry".to_owned(), retry_json(retry));
     }
+    if let Some(schemas) = &queue.schemas {
+        json.insert("schema".to_owned(), schemas_json(schemas));
+    }
     if let Some(description) = &queue.description {
         json.insert("description".to_owned(), json!(description));
     }
@@ -85,6 +88,27 @@ fn retry_json(retry: &RetryPolicy) -> Json {
         json.insert("dead_letter_queue".to_owned(), json!(queue.as_str()));
     }
     Json::Object(json)
+}
+
+/// Only a file has it, and its paths stay as they are written there.
+fn schemas_json(schemas: &MessageSchemas) -> Json {
+    if let [rule] = schemas.rules.as_slice()
+        && rule.is_for_all()
+    {
+        return json!(rule.file);
+    }
+    let rule_json = |rule: &SchemaRule| {
+        let mut json = Map::new();
+        if let Some(key) = &rule.key {
+            json.insert("key".to_owned(), json!(key.as_str()));
+        }
+        if let Some(kind) = &rule.kind {
+            json.insert("type".to_owned(), json!(kind));
+        }
+        json.insert("file".to_owned(), json!(rule.file));
+        Json::Object(json)
+    };
+    schemas.rules.iter().map(rule_json).collect()
 }
 
 /// Whether the broker does what the argument says: not where the type has no

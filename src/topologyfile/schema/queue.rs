@@ -68,7 +68,29 @@ pub(super) fn properties() -> Json {
         ),
         "arguments": raw_arguments(),
         "retry": retry::of_queue(),
+        "schema": schema(),
         "description": text("What it is for; only mq reads it."),
+    })
+}
+
+fn schema() -> Json {
+    let file =
+        |description: &str| json!({ "description": description, "type": "string", "minLength": 1 });
+    let rule = object(
+        "A schema and the messages it is for; without `key` and `type` for all.",
+        json!({
+            "key": text("The routing key they came to the queue with, as a topic pattern such as order.*."),
+            "type": text("Their `type` property."),
+            "file": file("The path of a JSON Schema from this file."),
+        }),
+        &["file"],
+    );
+    json!({
+        "description": "What `mq consume` holds the bodies of messages against before they are worked: the path of a JSON Schema (2020-12 or draft-07) from this file, or rules of which the first that is about a message counts.",
+        "anyOf": [
+            file("The path of a JSON Schema from this file."),
+            { "type": "array", "items": rule, "minItems": 1 },
+        ],
     })
 }
 

@@ -8,8 +8,8 @@ use super::schema;
 use crate::diagnostic::Source;
 use crate::topologyfile::tree::{self, Node, Value};
 use crate::topologyfile::{
-    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, super_streams,
-    users, vhost, workers,
+    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, schema_fields,
+    super_streams, users, vhost, workers,
 };
 
 mod every_value;
@@ -95,6 +95,10 @@ fn it_has_the_keys_that_are_read() {
             &retry_fields::DELAYS_KEYS,
         ),
         (
+            format!("{queue}/schema/anyOf/1/items/properties"),
+            &schema_fields::KEYS,
+        ),
+        (
             "/definitions/queue_binding/properties".to_owned(),
             &queues::BIND_KEYS,
         ),
@@ -170,7 +174,7 @@ fn every_key_is_described_and_every_map_is_closed() {
 }
 
 /// What no reader takes, and where the schema says so.
-const WRONG: [(&str, &str); 47] = [
+const WRONG: [(&str, &str); 51] = [
     ("queue: {}", ""),
     ("queues: { q: { typ: quorum } }", "/queues/q"),
     ("queues: { q: { type: quorom } }", "/queues/q/type"),
@@ -240,6 +244,16 @@ const WRONG: [(&str, &str); 47] = [
     (
         "workers: { w: { retry: { strategy: backoff, delays: { first: 1s, most: 1m } } } }",
         "/workers/w/retry/delays",
+    ),
+    ("queues: { q: { schema: } }", "/queues/q/schema"),
+    ("queues: { q: { schema: [] } }", "/queues/q/schema"),
+    (
+        "queues: { q: { schema: [ { key: k } ] } }",
+        "/queues/q/schema",
+    ),
+    (
+        "queues: { q: { schema: [ { file: '' } ] } }",
+        "/queues/q/schema",
     ),
     ("queues: { amq.q: {} }", "/queues"),
     ("queues: [ q ]", "/queues"),

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{VALIDATOR, as_json, complaints, is_read};
 use crate::topologyfile::schema::values::{age, duration, size};
 use crate::topologyfile::{
-    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, super_streams,
-    tree, units, users, vhost, workers,
+    KEYS, bindings, check, exchanges, policies, queue_fields, queues, retry_fields, schema_fields,
+    super_streams, tree, units, users, vhost, workers,
 };
 
 /// Every kind of value that a key could meet.
@@ -66,7 +66,7 @@ type Shape = (
 );
 
 /// Every object of a file.
-const SHAPES: [Shape; 32] = [
+const SHAPES: [Shape; 33] = [
     (&KEYS, "", &[], ""),
     (&vhost::KEYS, "vhost: ", &[], ""),
     (&vhost::LIMITS, "vhost: { limits: ", &[], " }"),
@@ -111,6 +111,12 @@ const SHAPES: [Shape; 32] = [
         "queues: { d: , q: { dead_letter: { exchange: '', key: d }, retry: ",
         &[],
         " } }",
+    ),
+    (
+        &schema_fields::KEYS,
+        "workers: { w: { retry: { delays: [ 1s ] }, schema: [ ",
+        &[("file", "f")],
+        " ] } }",
     ),
     (
         &queues::BIND_KEYS,

@@ -1,0 +1,157 @@
+//! One compiled JSON Schema, and whether a body fits it.
+
+use std::fmt;
+
+use jsonschema::{PatternOptions, Retrieve, Uri, ValidationError, Validator};
+use serde_json::Value as Json;
+
+use crate::contract::words::{Reason, location, place, rule_broken, violation};
+use crate::printable::one_line;
+
+/// Steps of one match of a `pattern` that looks around or back; beyond it the
+/// pattern is told not to end. Patterns without that need no such steps.
+const MOST_STEPS: usize = 100_000;
+
+/// Of larger bodies only the first violation is looked for: all of them could
+/// be millions, each many times as large as what it is about.
+const ALL_VIOLATIONS_BYTES: usize = 256 * 1024;
+
+/// How much of a schema's name is told.
+const NAME_WIDTH: usize = 80;
+
+/// A schema that was read and compiled.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    name: String,
+    validator: Validator,
+}
+
+/// Why a text is no schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidSchema {
+    /// Where in it, as a path of keys; `None`: nowhere in particular.
+    pub path: Option<String>,
+    /// What is wrong there.
+    pub why: String,
+}
+
+impl fmt::Display for InvalidSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{path}: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}
+
+impl Schema {
+    /// Compiles a schema of the draft that its `$schema` names, else 2020-12.
+    /// `name` is what reasons call it.
+    ///
+    /// # Errors
+    /// When it is no JSON or no schema of its draft, and when a `$ref` of it
+    /// leads out of it or to nothing.
+    pub fn compile(name: &str, text: &[u8]) -> Result<Self, InvalidSchema> {
+        let json = parsed(text).map_err(|why| InvalidSchema { path: None, why })?;
+        let validator = jsonschema::options()
+            .with_retriever(Nowhere)
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MOST_STEPS))
+            .build(&json)
+            .map_err(|error| invalid(&error))?;
+        Ok(Self {
+            name: one_line(name, NAME_WIDTH),
+            validator,
+        })
+    }
+
+    /// Why a body does not fit, in at most 1000 bytes on one line.
+    pub(super) fn broken_by(&self, body: &[u8], encoding: Option<&str>) -> Option<String> {
+        let json = match parsed(body) {
+            Ok(json) => json,
+            Err(why) => {
+                let mut reason = Reason::new(&self.name);
+                reason.add(&format!("the body is no JSON: {why}{}", encoded(encoding)));
+                return Some(reason.finish());
+            }
+        };
+        if self.validator.is_valid(&json) {
+            return None;
+        }
+        let mut reason = Reason::new(&self.name);
+        if body.len() > ALL_VIOLATIONS_BYTES {
+            if let Err(error) = self.validator.validate(&json) {
+                reason.add(&violation(&error));
+            }
+            reason.add("of a body this large no more is looked for");
+        } else {
+            for error in self.validator.iter_errors(&json) {
+                reason.add_with(|| violation(&error));
+            }
+        }
+        Some(reason.finish())
+    }
+}
+
+/// Reads JSON, of which the last of equal keys counts, as in most languages.
+fn parsed(text: &[u8]) -> Result<Json, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let before = text.get(..error.valid_up_to()).unwrap_or_default();
+        let (line, column) = location(std::str::from_utf8(before).unwrap_or_default());
+        format!("not UTF-8 at line {line} column {column}")
+    })?;
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The usual cause of a body that cannot be read.
+fn encoded(encoding: Option<&str>) -> String {
+    match encoding {
+        None => String::new(),
+        // Clients put the character set there.
+        Some(set) if ["utf-8", "utf8", "identity"].contains(&set.to_ascii_lowercase().as_str()) => {
+            String::new()
+        }
+        Some(encoding) => format!(
+            " (its content_encoding is {}; what is encoded cannot be checked)",
+            one_line(encoding, 40)
+        ),
+    }
+}
+
+fn invalid(error: &ValidationError<'_>) -> InvalidSchema {
+    use jsonschema::ReferencingError as Broken;
+    use jsonschema::error::ValidationErrorKind as Kind;
+    if let Kind::Referencing(broken) = error.kind() {
+        let why = match broken {
+            // What the library calls a text without an address.
+            Broken::Unretrievable { uri, .. } => format!(
+                "its $ref leads to {}, out of the file",
+                one_line(uri.trim_start_matches("json-schema:///"), 200)
+            ),
+            Broken::UnknownSpecification { specification } => format!(
+                "its $schema, {}, is no draft that mq knows",
+                one_line(specification, 200)
+            ),
+            other => one_line(&other.to_string(), 200),
+        };
+        return InvalidSchema { path: None, why };
+    }
+    InvalidSchema {
+        path: Some(place(error.instance_path().as_str())),
+        why: rule_broken(error),
+    }
+}
+
+/// No file and no address is read for a schema.
+struct Nowhere;
+
+impl Retrieve for Nowhere {
+    fn retrieve(
+        &self,
+        _uri: &Uri<String>,
+    ) -> Result<Json, Box<dyn std::error::Error + Send + Sync>> {
+        Err("nothing is fetched".into())
+    }
+}
