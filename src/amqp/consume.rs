@@ -65,6 +65,15 @@ impl<'c> Subscription<'c> {
     /// When the channel is gone or the queue is.
     pub async fn change_prefetch(&mut self, prefetch: u16) -> Result<()> {
         self.cancel().await?;
+        self.resume(prefetch).await
+    }
+
+    /// Subscribes again after [`Self::cancel`], once [`Incoming::Cancelled`] has
+    /// come: what was handed out before that would be forgotten.
+    ///
+    /// # Errors
+    /// When the channel is gone or the queue is.
+    pub async fn resume(&mut self, prefetch: u16) -> Result<()> {
         self.consumer = subscribe(self.connection, &self.channel, &self.queue, prefetch).await?;
         Ok(())
     }

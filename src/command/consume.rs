@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use super::consume_policy::{must_be_possible, policy};
+use super::consume_policy::{must_be_possible, pausing, policy};
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
@@ -144,6 +144,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         },
         publish_results: results.is_some(),
         retry_with_result: args.retry_body == RetryBodyArg::Result,
+        pausing: pausing(&args)?,
         max_messages: args.max_messages,
         max_attempts,
         strategy: path
@@ -257,6 +258,8 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--drain-timeout",
         "--jobs",
         "--on-exhausted",
+        "--pause-after",
+        "--probe-wait",
         "--dead-letter",
         "--result-exchange",
         "--reply",

@@ -24,6 +24,7 @@ use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
+use crate::worker::pause::Pausing;
 use crate::worker::taken::{Taken, taken};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
@@ -35,6 +36,8 @@ pub(super) struct InWork {
     pub(super) delivery: Arc<Delivery>,
     pub(super) result: Option<HandlerResult>,
     pub(super) trace: Trace,
+    /// The last attempt that was started; 0 before the first.
+    pub(super) attempt: u32,
 }
 
 /// One subscription being worked.
@@ -45,7 +48,7 @@ pub struct Session<'s> {
     /// What came back without an outcome may end this worker too, and who is
     /// in its hands then has come back once more: such messages are taken one
     /// by one. They are the first to be handed out.
-    on_probation: bool,
+    pub(super) on_probation: bool,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, InWork>,
     pub(super) running: JoinSet<(u64, Attempt)>,
@@ -63,6 +66,7 @@ pub struct Session<'s> {
     pub(super) last_activity: Instant,
     pub(super) deadline: Option<Instant>,
     pub(super) subscribed: bool,
+    pub(super) pausing: Pausing,
 }
 
 impl<'s> Session<'s> {
@@ -81,12 +85,14 @@ impl<'s> Session<'s> {
         let counts_returns = (wanted.path.as_ref())
             .is_some_and(|path| path.counts_returns && !path.single_active_consumer);
         let on_probation = counts_returns && machine.bounds_returns() && wanted.prefetch > 1;
-        let prefetch = if on_probation { 1 } else { wanted.prefetch };
+        let takes_one = on_probation || machine.is_paused();
+        let prefetch = if takes_one { 1 } else { wanted.prefetch };
         let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
         let longest_wait = wanted
             .path
             .as_ref()
             .map_or(Duration::ZERO, |path| path.longest_wait);
+        let pausing = Pausing::since(machine.is_paused().then(|| machine.paused_for()));
         Ok(Self {
             wanted,
             connection,
@@ -107,6 +113,7 @@ impl<'s> Session<'s> {
             last_activity: Instant::now(),
             deadline: None,
             subscribed: true,
+            pausing,
         })
     }
 
@@ -123,6 +130,7 @@ impl<'s> Session<'s> {
                 return Ending::Done;
             }
             let deadline = self.deadline;
+            let rest = self.pausing.rest;
             let step = tokio::select! {
                 incoming = self.subscription.next(), if self.subscribed => {
                     self.incoming(incoming, handling).await
@@ -144,6 +152,10 @@ impl<'s> Session<'s> {
                 () = at(deadline) => {
                     self.deadline = None;
                     self.grace_is_over(handling).await
+                }
+                () = at(rest) => {
+                    self.pausing.rest = None;
+                    self.apply(Event::Rested, handling).await
                 }
                 _ = looks.tick() => self.look(handling).await,
             };
@@ -187,7 +199,10 @@ impl<'s> Session<'s> {
                 self.drain_check.disturbed();
                 let event = self.take(tag, *delivery);
                 let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
-                if self.on_probation && is_harmless && self.machine.stop_reason().is_none() {
+                let widens = self.machine.stop_reason().is_none()
+                    && !self.machine.is_paused()
+                    && !self.pausing.unsubscribes;
+                if self.on_probation && is_harmless && widens {
                     self.on_probation = false;
                     self.subscription
                         .change_prefetch(self.wanted.prefetch)
@@ -196,29 +211,12 @@ impl<'s> Session<'s> {
                 self.apply(event, handling).await
             }
             Incoming::Failed(error) => Err(error),
+            Incoming::Cancelled if self.pausing.unsubscribes => self.unsubscribed().await,
             Incoming::Cancelled if self.machine.stop_reason().is_some() => {
                 self.subscribed = false;
                 Ok(())
             }
-            Incoming::Cancelled => {
-                self.subscribed = false;
-                match self.connection.queue_status(&self.wanted.queue).await? {
-                    None => {
-                        self.apply(Event::Stop(StopReason::QueueGone), handling)
-                            .await
-                    }
-                    Some(_) => Err(Error::new(
-                        ErrorKind::Unavailable,
-                        format!(
-                            "the broker ended the subscription to queue '{}'",
-                            self.wanted.queue
-                        ),
-                    )
-                    .hint(
-                        "a message held longer than the broker's consumer_timeout does this on 4.3",
-                    )),
-                }
-            }
+            Incoming::Cancelled => self.cancelled(handling).await,
         }
     }
 
@@ -241,6 +239,7 @@ impl<'s> Session<'s> {
                 delivery: Arc::new(delivery),
                 result: None,
                 trace: Trace::default(),
+                attempt: 0,
             },
         );
         Event::Delivered {

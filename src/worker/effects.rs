@@ -109,10 +109,14 @@ impl Session<'_> {
             Effect::CancelConsumer => {
                 tracing::info!(in_flight = self.machine.in_flight(), "draining");
                 self.deadline = later(self.wanted.grace);
-                if self.subscribed {
-                    self.subscription.cancel().await?;
-                }
+                self.pausing.rest = None;
+                self.unsubscribe().await?;
             }
+            Effect::Pause { sign, why, wait } => self.pause(&sign, &why, wait).await?,
+            Effect::Rest { wait } => self.rest(wait),
+            Effect::TakeOne => self.subscribe(1).await?,
+            Effect::Unsubscribe => self.unsubscribe().await?,
+            Effect::Resume => self.resume().await?,
         }
         Ok(None)
     }
@@ -147,8 +151,10 @@ impl Session<'_> {
 
     fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
         let in_work = self.deliveries.get_mut(&tag)?;
-        // Of an attempt that failed in our hands.
-        if let Some(changed) = in_work.result.take() {
+        // Of an attempt that failed in our hands, unless it is made once more.
+        let is_next = in_work.attempt != attempt;
+        in_work.attempt = attempt;
+        if let Some(changed) = in_work.result.take().filter(|_| is_next) {
             in_work.delivery = Arc::new(Delivery {
                 body: changed.body,
                 ..(*in_work.delivery).clone()

@@ -81,6 +81,8 @@ pub enum Event {
         /// Confirmed and routed, or why not.
         result: Result<(), Error>,
     },
+    /// The wait before the next probe is over.
+    Rested,
     /// Stop taking messages.
     Stop(StopReason),
     /// The connection broke: what was in work comes back by itself.
@@ -159,4 +161,25 @@ pub enum Effect {
     },
     /// Cancel the consumer; comes before any settle of the same event.
     CancelConsumer,
+    /// Cancel the consumer for a while, for something downstream is down; comes
+    /// before any settle of the same event.
+    Pause {
+        /// What was taken for an outage.
+        sign: String,
+        /// The last failure.
+        why: String,
+        /// The wait before the first probe.
+        wait: Duration,
+    },
+    /// Say [`Event::Rested`] after this long.
+    Rest {
+        /// At most [`LONGEST_HOLD`].
+        wait: Duration,
+    },
+    /// Subscribe for a single message.
+    TakeOne,
+    /// That message came: cancel its consumer.
+    Unsubscribe,
+    /// The outage is over: subscribe with the full prefetch.
+    Resume,
 }

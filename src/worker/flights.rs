@@ -20,6 +20,8 @@ pub(super) enum Stage {
     Running,
     /// Held back until its next attempt.
     Held,
+    /// Kept to be probed with: something downstream is down.
+    Candidate,
     Parking(BuryReason),
     Copying,
     /// Its result is being published.
@@ -79,7 +81,11 @@ impl Flights {
                     self.waiting.insert(tag);
                 }
                 Stage::Running => self.running += 1,
-                Stage::Held | Stage::Parking(_) | Stage::Copying | Stage::Answering => {}
+                Stage::Held
+                | Stage::Candidate
+                | Stage::Parking(_)
+                | Stage::Copying
+                | Stage::Answering => {}
             }
             flight.stage = stage;
             self.all.insert(tag, flight);
@@ -100,7 +106,11 @@ impl Flights {
                 self.waiting.remove(&tag);
             }
             Stage::Running => self.running -= 1,
-            Stage::Held | Stage::Parking(_) | Stage::Copying | Stage::Answering => {}
+            Stage::Held
+            | Stage::Candidate
+            | Stage::Parking(_)
+            | Stage::Copying
+            | Stage::Answering => {}
         }
         Some(flight)
     }

@@ -1,5 +1,7 @@
 //! What bounds the worker.
 
+use std::time::Duration;
+
 use crate::retry::{OnExhausted, Strategy};
 
 /// How a message gets to the dead-letter queue.
@@ -22,6 +24,16 @@ pub enum NackPath {
     Seen,
     /// A file says so.
     Believed,
+}
+
+/// When the worker waits out an outage downstream, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pausing {
+    /// So many failed attempts in a row are an outage; at least 1.
+    pub after: u32,
+    /// The longest wait between two probes, at most
+    /// [`LONGEST_HOLD`](crate::worker::LONGEST_HOLD).
+    pub probe_wait: Duration,
 }
 
 /// What bounds the worker; fixed for its life.
@@ -51,4 +63,6 @@ pub struct Limits {
     pub publish_results: bool,
     /// Whether what a failed handler gives back is the body of the next attempt.
     pub retry_with_result: bool,
+    /// Whether an outage downstream is waited out; else every failure counts.
+    pub pausing: Option<Pausing>,
 }

@@ -11,7 +11,11 @@ use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
 use crate::worker::flights::{Flight, Flights, Stage};
+use crate::worker::outage::Outage;
 use crate::worker::{Counts, DeadLetterBy, Limits, NackPath};
+
+mod draining;
+mod pausing;
 
 /// The state of the worker.
 #[derive(Clone, Debug)]
@@ -21,6 +25,7 @@ pub struct Machine {
     taken: u64,
     counts: Counts,
     stop: Option<StopReason>,
+    outage: Outage,
 }
 
 impl Machine {
@@ -43,6 +48,7 @@ impl Machine {
                 unsettled: 0,
             },
             stop: None,
+            outage: Outage::new(limits.pausing),
         }
     }
 
@@ -74,7 +80,7 @@ impl Machine {
     #[must_use]
     pub fn being_published(&self) -> Vec<u64> {
         self.flights.tags(|stage| match stage {
-            Stage::Waiting | Stage::Running | Stage::Held => false,
+            Stage::Waiting | Stage::Running | Stage::Held | Stage::Candidate => false,
             Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
         })
     }
@@ -125,13 +131,19 @@ impl Machine {
                 effects.extend(self.release(tag));
                 effects
             }
+            Event::Rested => {
+                self.outage.rested();
+                Vec::new()
+            }
             Event::Stop(reason) => self.stop(reason),
             Event::ConnectionLost => {
                 self.counts.unsettled += self.flights.len() as u64;
                 self.flights.clear();
+                self.outage.connection_lost();
                 Vec::new()
             }
         };
+        self.probe(&mut effects);
         self.start_waiting(&mut effects);
         effects
     }
@@ -147,16 +159,20 @@ impl Machine {
         // One more than the prefetch may come, and waits: the broker counts for
         // each consumer, and who widens its prefetch has two for a while. Given
         // back it would come again at once, over and over (measured).
-        if self.stop.is_some() || self.flights.len() > usize::from(self.limits.prefetch) {
+        if self.stop.is_some()
+            || self.flights.len() > self.most_in_work()
+            || !self.outage.takes_messages()
+        {
             self.counts.released += 1;
             return vec![Effect::Release { tag }];
         }
         self.flights.insert(tag, attempt, nack_is_unsafe);
         self.taken += 1;
         // Cancelled before any settle frees a place, or more would be handed out.
-        let mut effects = match self.limits.max_messages {
-            Some(max) if self.taken >= max => self.stop(StopReason::MaxMessages),
-            _ => Vec::new(),
+        let mut effects = if !self.is_paused() && self.all_are_taken() {
+            self.stop(StopReason::MaxMessages)
+        } else {
+            Vec::new()
         };
         // A message that comes with more attempts than it may have still gets
         // one: the number may have been lowered, and an attempt is how the
@@ -166,6 +182,9 @@ impl Machine {
                 "it came back to its queue {returns} times without an end: its worker crashed, lost its connection or gave it back"
             );
             effects.extend(self.bury(tag, BuryReason::Returned { why }));
+        } else if self.outage.probe_came(tag) {
+            self.flights.set(tag, Stage::Candidate);
+            effects.push(Effect::Unsubscribe);
         }
         effects
     }
@@ -195,6 +214,25 @@ impl Machine {
         if !matches!(flight.stage, Stage::Running) {
             return Vec::new();
         }
+        if let Some(effects) = self.failed_in_outage(tag, &outcome) {
+            return effects;
+        }
+        let over = self.is_paused() && outcome == Outcome::Done;
+        let mut effects = self.settled_by(tag, &flight, outcome, result);
+        if over {
+            effects.extend(self.resume());
+        }
+        effects
+    }
+
+    /// What an outcome means when nothing is wrong downstream.
+    fn settled_by(
+        &mut self,
+        tag: u64,
+        flight: &Flight,
+        outcome: Outcome,
+        result: bool,
+    ) -> Vec<Effect> {
         match decide(
             outcome,
             flight.attempt,
@@ -298,7 +336,7 @@ impl Machine {
             return Vec::new();
         };
         match (flight.stage.clone(), result) {
-            (Stage::Waiting | Stage::Running | Stage::Held, _) => Vec::new(),
+            (Stage::Waiting | Stage::Running | Stage::Held | Stage::Candidate, _) => Vec::new(),
             (Stage::Parking(reason), Ok(())) => {
                 self.count_buried(&reason);
                 self.settle(tag, Effect::Ack { tag })
@@ -317,31 +355,6 @@ impl Machine {
                 effects
             }
         }
-    }
-
-    /// Whether no new attempt may start: any stop but the one that only means
-    /// "no further messages".
-    fn must_hurry(&self) -> bool {
-        !matches!(self.stop, None | Some(StopReason::MaxMessages))
-    }
-
-    /// The first reason counts; a consumer is cancelled once. What no handler
-    /// has yet goes back.
-    fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
-        let mut effects = match self.stop {
-            None => vec![Effect::CancelConsumer],
-            // No further messages were to come; now the running ones must end too.
-            Some(StopReason::MaxMessages) if reason != StopReason::MaxMessages => Vec::new(),
-            Some(_) => return Vec::new(),
-        };
-        self.stop = Some(reason);
-        if self.must_hurry() {
-            let idle = self
-                .flights
-                .tags(|stage| matches!(stage, Stage::Waiting | Stage::Held));
-            effects.extend(idle.into_iter().flat_map(|tag| self.release(tag)));
-        }
-        effects
     }
 
     fn count_buried(&mut self, reason: &BuryReason) {

@@ -2,6 +2,7 @@
 //!
 //! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
 //! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
+//! An `outage` downstream is waited out in a `pause`.
 
 mod batch;
 mod counts;
@@ -13,7 +14,9 @@ mod event;
 mod flights;
 mod limits;
 mod machine;
+mod outage;
 mod parker;
+mod pause;
 mod taken;
 mod wanted;
 
@@ -21,6 +24,6 @@ pub use counts::Counts;
 pub use drained::{DrainCheck, Emptiness};
 pub use drive::Session;
 pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
-pub use limits::{DeadLetterBy, Limits, NackPath};
+pub use limits::{DeadLetterBy, Limits, NackPath, Pausing};
 pub use machine::Machine;
 pub use wanted::{Ending, Handling, Printer, Wanted};

@@ -24,6 +24,7 @@ mod ledger;
 mod many;
 mod migrate;
 mod orders;
+mod outage;
 mod plan;
 mod policies;
 #[expect(dead_code, reason = "the ledger uses more of it")]
