@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::cli::global::{duration, duration_or_zero};
+use crate::offsets::StartAt;
 use crate::topology::Jitter;
 
 /// Work a queue: run a program or ask a URL for each message, retry, dead-letter.
@@ -210,7 +211,22 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "JITTER")]
     pub jitter: Option<Jitter>,
 
-    /// Where dead letters rest, if the dead-letter exchange leads to several such queues
+    /// Where to start reading a stream: first, last, next, an offset or a time (2026-01-31T12:00:00Z or @SECONDS) [default: next]
+    ///
+    /// A position that --offset-file keeps goes before it. Brokers find a time by whole chunks, so
+    /// some older messages may come first.
+    #[arg(long, value_name = "WHERE")]
+    pub from: Option<StartAt>,
+
+    /// Keep the position in a stream in this file, and go on from there
+    #[arg(long, value_name = "FILE")]
+    pub offset_file: Option<PathBuf>,
+
+    /// Start where --from says, whatever position is kept
+    #[arg(long, requires = "from", requires = "offset_file")]
+    pub rewind: bool,
+
+    /// Where dead letters rest: of a stream, or if the dead-letter exchange leads to several such queues
     #[arg(long, value_name = "QUEUE")]
     pub dead_letter_queue: Option<String>,
 }

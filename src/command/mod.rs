@@ -5,6 +5,7 @@
 
 mod consume;
 mod consume_policy;
+mod consume_stream;
 mod dlq_inspect;
 mod headers;
 mod publish;

@@ -88,6 +88,8 @@ fn stop_text(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::Handler { .. }) => "the handler cannot work",
         Some(StopReason::NotParked(_)) => "a dead letter was not taken",
         Some(StopReason::QueueGone) => "the queue was deleted",
+        Some(StopReason::NoDeadLetterQueue { .. }) => "a message has no dead-letter queue",
+        Some(StopReason::NotKept) => "the position could not be kept",
     }
 }
 
@@ -103,5 +105,7 @@ const fn stop_word(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::Handler { .. }) => "handler",
         Some(StopReason::NotParked(_)) => "not_parked",
         Some(StopReason::QueueGone) => "queue_gone",
+        Some(StopReason::NoDeadLetterQueue { .. }) => "no_dead_letter_queue",
+        Some(StopReason::NotKept) => "not_kept",
     }
 }

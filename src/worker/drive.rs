@@ -25,6 +25,7 @@ use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
 use crate::worker::pause::Pausing;
+use crate::worker::reading::Reading;
 use crate::worker::taken::{Taken, taken};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
@@ -38,6 +39,8 @@ pub(super) struct InWork {
     pub(super) trace: Trace,
     /// The last attempt that was started; 0 before the first.
     pub(super) attempt: u32,
+    /// Where it stands in its stream.
+    pub(super) offset: Option<u64>,
 }
 
 /// One subscription being worked.
@@ -67,6 +70,8 @@ pub struct Session<'s> {
     pub(super) deadline: Option<Instant>,
     pub(super) subscribed: bool,
     pub(super) pausing: Pausing,
+    /// What is read of a stream.
+    pub(super) reading: Option<&'s mut Reading>,
 }
 
 impl<'s> Session<'s> {
@@ -78,6 +83,7 @@ impl<'s> Session<'s> {
         wanted: &'s Wanted,
         connection: &'s Connection,
         machine: &'s mut Machine,
+        mut reading: Option<&'s mut Reading>,
         limit: Duration,
     ) -> Result<Self> {
         // Widened means subscribed anew: a queue with a single active consumer
@@ -87,7 +93,11 @@ impl<'s> Session<'s> {
         let on_probation = counts_returns && machine.bounds_returns() && wanted.prefetch > 1;
         let takes_one = on_probation || machine.is_paused();
         let prefetch = if takes_one { 1 } else { wanted.prefetch };
-        let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
+        let start = reading.as_deref_mut().map(|reading| {
+            reading.session_begins();
+            reading.subscribes()
+        });
+        let subscription = Subscription::open(connection, &wanted.queue, prefetch, start).await?;
         let longest_wait = wanted
             .path
             .as_ref()
@@ -114,6 +124,7 @@ impl<'s> Session<'s> {
             deadline: None,
             subscribed: true,
             pausing,
+            reading,
         })
     }
 
@@ -197,7 +208,17 @@ impl<'s> Session<'s> {
             Incoming::Delivery(tag, delivery) => {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
-                let event = self.take(tag, *delivery);
+                let offset = match self.reading.as_deref_mut().map(|r| r.takes(&delivery)) {
+                    Some(offset) => match offset? {
+                        Some(offset) => Some(offset),
+                        None => {
+                            self.subscription.ack(tag);
+                            return Ok(());
+                        }
+                    },
+                    None => None,
+                };
+                let event = self.take(tag, *delivery, offset);
                 let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
                 let widens = self.machine.stop_reason().is_none()
                     && !self.machine.is_paused()
@@ -220,7 +241,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
+    fn take(&mut self, tag: u64, delivery: Delivery, offset: Option<u64>) -> Event {
         let Taken {
             attempt,
             nack_is_unsafe,
@@ -240,6 +261,7 @@ impl<'s> Session<'s> {
                 result: None,
                 trace: Trace::default(),
                 attempt: 0,
+                offset,
             },
         );
         Event::Delivered {
@@ -331,6 +353,9 @@ impl<'s> Session<'s> {
 
     /// Idle or drained?
     async fn look(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        if self.look_at_the_position(handling).await? {
+            return Ok(());
+        }
         if self.machine.stop_reason().is_some() || self.machine.in_flight() > 0 {
             if self.machine.in_flight() > 0 {
                 self.last_activity = Instant::now();
@@ -341,6 +366,9 @@ impl<'s> Session<'s> {
             && self.last_activity.elapsed() >= limit
         {
             return self.apply(Event::Stop(StopReason::Idle), handling).await;
+        }
+        if self.wanted.until_empty && self.reading.is_some() {
+            return self.look_for_the_end(handling).await;
         }
         if self.wanted.until_empty {
             let found = Emptiness {

@@ -48,7 +48,10 @@ impl Session<'_> {
                 });
             }
             Effect::Ack { tag } => {
-                self.forget(tag);
+                let offset = self.forget(tag);
+                if let (Some(offset), Some(reading)) = (offset, &mut self.reading) {
+                    reading.done(offset);
+                }
                 self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
@@ -73,10 +76,10 @@ impl Session<'_> {
                 self.subscription.requeue(tag).await?;
                 self.retry_left();
             }
-            Effect::Release { tag } => {
-                self.forget(tag);
-                self.subscription.release(tag).await?;
-            }
+            Effect::Release { tag } => match self.forget(tag) {
+                Some(offset) => self.leave_unread(tag, offset),
+                None => self.subscription.release(tag).await?,
+            },
             Effect::Park {
                 tag,
                 attempt,
@@ -187,9 +190,10 @@ impl Session<'_> {
         }
     }
 
-    fn forget(&mut self, tag: u64) {
-        self.deliveries.remove(&tag);
+    /// Gives where it stood in its stream.
+    fn forget(&mut self, tag: u64) -> Option<u64> {
         self.answering.remove(&tag);
+        self.deliveries.remove(&tag)?.offset
     }
 
     /// Each failed attempt is told when it happens, not only summed up.

@@ -29,6 +29,15 @@ pub enum StopReason {
     NotParked(Error),
     /// The broker ended the subscription and the queue is gone.
     QueueGone,
+    /// A message cannot be done, and there is no dead-letter queue for it.
+    NoDeadLetterQueue {
+        /// Its delivery tag.
+        tag: u64,
+        /// Why it cannot.
+        reason: BuryReason,
+    },
+    /// The position in a stream could not be kept.
+    NotKept,
 }
 
 /// What happens to the worker.

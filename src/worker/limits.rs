@@ -12,6 +12,8 @@ pub enum DeadLetterBy {
     Republish,
     /// By a nack: the broker's own way, which tells nothing and proves nothing.
     Nack,
+    /// There is none: the worker stops at such a message.
+    Nowhere,
 }
 
 /// What is known of where a nack leads. Only the first kind is trusted with a

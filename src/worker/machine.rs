@@ -310,6 +310,11 @@ impl Machine {
         let Some(flight) = self.flights.get(tag) else {
             return Vec::new();
         };
+        if self.limits.dead_letter == DeadLetterBy::Nowhere {
+            let mut effects = self.stop(StopReason::NoDeadLetterQueue { tag, reason });
+            effects.extend(self.release(tag));
+            return effects;
+        }
         let by_nack = self.limits.dead_letter == DeadLetterBy::Nack
             && self.limits.strategy != Strategy::Dlx
             && self.limits.nack_path != NackPath::Believed

@@ -2,7 +2,7 @@
 //!
 //! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
 //! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
-//! An `outage` downstream is waited out in a `pause`.
+//! Of a stream a `reading` knows what is wanted. An `outage` downstream is waited out in a `pause`.
 
 mod batch;
 mod counts;
@@ -17,7 +17,9 @@ mod machine;
 mod outage;
 mod parker;
 mod pause;
+mod reading;
 mod taken;
+mod unread;
 mod wanted;
 
 pub use counts::Counts;
@@ -26,4 +28,5 @@ pub use drive::Session;
 pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
 pub use limits::{DeadLetterBy, Limits, NackPath, Pausing};
 pub use machine::Machine;
+pub use reading::Reading;
 pub use wanted::{Ending, Handling, Printer, Wanted};

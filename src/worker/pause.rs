@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::error::Result;
 use crate::worker::drive::{Session, later};
+use crate::worker::reading::Reading;
 
 /// Where a session is between two subscriptions.
 #[derive(Debug)]
@@ -97,7 +98,8 @@ impl Session<'_> {
             self.pausing.then = Some(prefetch);
             return Ok(());
         }
-        self.subscription.resume(prefetch).await?;
+        let start = self.reading.as_deref_mut().map(Reading::subscribes);
+        self.subscription.resume(prefetch, start).await?;
         self.subscribed = true;
         Ok(())
     }

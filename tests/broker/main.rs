@@ -34,6 +34,7 @@ mod publish;
 mod results;
 mod retries;
 mod routing;
+mod streams;
 mod topology_test;
 mod users;
 mod versions;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
     ("proof", &[]),
     ("retry", &["topologyfile"]),
     ("message", &[]),
+    ("offsets", &[]),
     ("lint", &[]),
     ("topologyfile", &[]),
     ("definitions", &[]),
