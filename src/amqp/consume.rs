@@ -5,14 +5,14 @@ use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions,
     BasicRejectOptions,
 };
-use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
 
 use crate::amqp::Connection;
 use crate::amqp::acks::{Acks, DueAck};
-use crate::amqp::convert::{from_properties, short};
+use crate::amqp::convert::{from_properties, short, table};
 use crate::amqp::failure::explain;
 use crate::error::{Error, Result};
+use crate::field::{FieldTable, FieldValue};
 use crate::message::Delivery;
 use crate::topology::QueueName;
 
@@ -34,10 +34,13 @@ pub struct Subscription<'c> {
     consumer: Consumer,
     queue: QueueName,
     acks: Acks,
+    /// What the consumer is declared with.
+    arguments: FieldTable,
 }
 
 impl<'c> Subscription<'c> {
-    /// Subscribes; at most `prefetch` messages are out unsettled at any time.
+    /// Subscribes; at most `prefetch` messages are out unsettled at any time. A
+    /// stream is read from `start` on, the value of `x-stream-offset`.
     ///
     /// # Errors
     /// When the queue does not exist or may not be read.
@@ -45,15 +48,18 @@ impl<'c> Subscription<'c> {
         connection: &'c Connection,
         queue: &QueueName,
         prefetch: u16,
+        start: Option<FieldValue>,
     ) -> Result<Self> {
         let channel = connection.channel().await?;
-        let consumer = subscribe(connection, &channel, queue, prefetch).await?;
+        let arguments = arguments(start);
+        let consumer = subscribe(connection, &channel, queue, prefetch, &arguments).await?;
         Ok(Self {
             connection,
             channel,
             consumer,
             queue: queue.clone(),
             acks: Acks::default(),
+            arguments,
         })
     }
 
@@ -65,7 +71,28 @@ impl<'c> Subscription<'c> {
     /// When the channel is gone or the queue is.
     pub async fn change_prefetch(&mut self, prefetch: u16) -> Result<()> {
         self.cancel().await?;
-        self.consumer = subscribe(self.connection, &self.channel, &self.queue, prefetch).await?;
+        self.resubscribe(prefetch).await
+    }
+
+    /// Subscribes again after [`Self::cancel`], once [`Incoming::Cancelled`] has
+    /// come: what was handed out before that would be forgotten.
+    ///
+    /// # Errors
+    /// When the channel is gone or the queue is.
+    pub async fn resume(&mut self, prefetch: u16, start: Option<FieldValue>) -> Result<()> {
+        self.arguments = arguments(start);
+        self.resubscribe(prefetch).await
+    }
+
+    async fn resubscribe(&mut self, prefetch: u16) -> Result<()> {
+        self.consumer = subscribe(
+            self.connection,
+            &self.channel,
+            &self.queue,
+            prefetch,
+            &self.arguments,
+        )
+        .await?;
         Ok(())
     }
 
@@ -174,12 +201,18 @@ impl<'c> Subscription<'c> {
     }
 }
 
+fn arguments(start: Option<FieldValue>) -> FieldTable {
+    let start = start.map(|start| ("x-stream-offset".to_owned(), start));
+    start.into_iter().collect()
+}
+
 /// A limit of the channel is for the consumers that come after it.
 pub(super) async fn subscribe(
     connection: &Connection,
     channel: &Channel,
     queue: &QueueName,
     prefetch: u16,
+    arguments: &FieldTable,
 ) -> Result<Consumer> {
     let doing = format!("consume queue '{queue}'");
     let limit = channel.basic_qos(prefetch, BasicQosOptions::default());
@@ -188,7 +221,7 @@ pub(super) async fn subscribe(
         short(queue.as_str(), "queue name")?,
         short("", "consumer tag")?,
         BasicConsumeOptions::default(),
-        LapinTable::default(),
+        table(arguments)?,
     );
     connection.within(&doing, consume).await
 }

@@ -13,6 +13,7 @@ use crate::amqp::convert::short;
 use crate::amqp::copy::WINDOW;
 use crate::amqp::failure::explain;
 use crate::error::{Error, ErrorKind, Result};
+use crate::field::FieldTable;
 use crate::message::Delivery;
 use crate::topology::QueueName;
 
@@ -41,7 +42,7 @@ impl<'c> Intake<'c> {
     pub async fn open(connection: &'c Connection, queue: &QueueName) -> Result<Self> {
         let channel = connection.channel().await?;
         let prefetch = u16::try_from(2 * WINDOW).unwrap_or(u16::MAX);
-        let consumer = subscribe(connection, &channel, queue, prefetch).await?;
+        let consumer = subscribe(connection, &channel, queue, prefetch, &FieldTable::new()).await?;
         Ok(Self {
             connection,
             channel,
@@ -127,7 +128,8 @@ impl<'c> Hold<'c> {
         while left > 0 {
             // A consumer can have credit for this many at most.
             let part = u16::try_from(left).unwrap_or(u16::MAX);
-            let mut consumer = subscribe(connection, &hold.channel, queue, part).await?;
+            let mut consumer =
+                subscribe(connection, &hold.channel, queue, part, &FieldTable::new()).await?;
             for _ in 0..part {
                 let Ok(next) = timeout(connection.limit(), consumer.next()).await else {
                     return Err(Error::new(

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::cli::global::{duration, duration_or_zero};
 use crate::dedupe::DedupeBy;
+use crate::offsets::StartAt;
 use crate::topology::Jitter;
 
 /// Work a queue: run a program or ask a URL for each message, retry, dead-letter.
@@ -40,7 +41,7 @@ use crate::topology::Jitter;
     after_long_help = "Exit codes of the program:
   0    done: ack
   65   poison: dead-letter now, no retry
-  69   something it needs is down: the worker stops, the message stays in its queue
+  69   something it needs is down: the worker stops (or pauses: --pause-after), the message stays in its queue
   75, any other code, a signal or a timeout: a failed attempt, retried until --max-attempts
        are used up and then dead-lettered
 
@@ -56,6 +57,7 @@ Examples:
   mq consume mails --strategy backoff --delays 1s,10s,1m --jitter 25% --exec ./send-mail
   mq consume orders.queue --prefetch 8 --until-empty --exec sh -c 'jq -e .id >/dev/null || exit 65'
   mq consume orders.queue --prefetch 4 --exec-stream python3 handle_orders.py
+  mq consume orders.queue --pause-after 5 --exec ./handle-order
   mq consume orders.queue --prefetch 8 --http http://localhost:8080/orders
   mq consume orders.dlq --print --max-messages 1
 
@@ -121,6 +123,17 @@ pub struct ConsumeArgs {
     /// What happens to a message whose attempts are used up: into the dead-letter queue, or kept in its queue while the worker stops with 69
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnExhaustedArg::DeadLetter)]
     pub on_exhausted: OnExhaustedArg,
+
+    /// After so many failed attempts in a row, of whatever messages, take no more and try one at growing intervals until it is done
+    ///
+    /// Something downstream is down then, and its outage costs the messages no attempts. An exit
+    /// code 69 (or the outcome `stop`) pauses the worker at once instead of stopping it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "print")]
+    pub pause_after: Option<u32>,
+
+    /// The longest wait between two tries while paused, at most 10m; the first is 1s, and it doubles
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration, requires = "pause_after")]
+    pub probe_wait: Duration,
 
     /// Dead-letter a message that came back this often without an outcome, because its worker crashed or lost its connection [default: 20 on RabbitMQ 4.3, else never]
     ///
@@ -221,7 +234,22 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "JITTER")]
     pub jitter: Option<Jitter>,
 
-    /// Where dead letters rest, if the dead-letter exchange leads to several such queues
+    /// Where to start reading a stream: first, last, next, an offset or a time (2026-01-31T12:00:00Z or @SECONDS) [default: next]
+    ///
+    /// A position that --offset-file keeps goes before it. Brokers find a time by whole chunks, so
+    /// some older messages may come first.
+    #[arg(long, value_name = "WHERE")]
+    pub from: Option<StartAt>,
+
+    /// Keep the position in a stream in this file, and go on from there
+    #[arg(long, value_name = "FILE")]
+    pub offset_file: Option<PathBuf>,
+
+    /// Start where --from says, whatever position is kept
+    #[arg(long, requires = "from", requires = "offset_file")]
+    pub rewind: bool,
+
+    /// Where dead letters rest: of a stream, or if the dead-letter exchange leads to several such queues
     #[arg(long, value_name = "QUEUE")]
     pub dead_letter_queue: Option<String>,
 }

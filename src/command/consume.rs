@@ -7,7 +7,8 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use super::consume_policy::{must_be_possible, policy};
+use super::consume_policy::{must_be_possible, pausing, policy};
+use super::consume_stream::{self, Stream};
 use super::dedupe_store::dedupe_store;
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
@@ -22,9 +23,9 @@ use crate::handler::{Exec, ExecStream, Handler, Http};
 use crate::message::{Delivery, ResultTo};
 use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, OnExhausted, Strategy};
-use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey};
+use crate::topology::{ExchangeName, QueueName, RoutingKey};
 use crate::worker::{
-    DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, StopReason, Wanted,
+    DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, Reading, StopReason, Wanted,
 };
 
 /// As often as RabbitMQ 4 itself delivers a message anew where no limit is set.
@@ -43,6 +44,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         connection,
         wanted,
         limits,
+        mut reading,
     } = prepared;
     let mut machine = Machine::new(limits);
     let format = session.format;
@@ -60,6 +62,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         connection,
         args.reconnect_for,
         &mut machine,
+        reading.as_mut(),
         &mut handling,
         &mut signals,
     )
@@ -67,12 +70,18 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     if let Some(handler) = &handler {
         handler.close().await;
     }
+    let end = reading.as_ref().map(consume_stream::End::of);
+    let kept = match reading {
+        Some(reading) => reading.finish().await,
+        None => Ok(()),
+    };
     // A worker that never got a message has nothing to sum up but its error.
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;
     }
+    kept?;
     Ok(match worked? {
-        Worked::Stopped => verdict(&wanted, &machine)?,
+        Worked::Stopped => verdict(&wanted, &machine, end.as_ref())?,
         Worked::SecondSignal(number) => Exit::Signal(number),
     })
 }
@@ -83,6 +92,7 @@ struct Prepared {
     connection: Connection,
     wanted: Wanted,
     limits: Limits,
+    reading: Option<Reading>,
 }
 
 /// Everything that must be right before the first message is taken.
@@ -114,11 +124,15 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         )
         .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost"));
     }
-    refuse_stream(session, &connection, &queue).await?;
+    let stream = consume_stream::stream(&args, session, &connection, &queue, file.as_ref()).await?;
     // Printing never fails an attempt, so nothing can be dead-lettered.
-    let (path, nack_path) = match handler {
-        None => (None, NackPath::Believed),
-        Some(_) => {
+    let (path, nack_path) = match (&handler, &stream) {
+        (None, _) => (None, NackPath::Believed),
+        (Some(_), Some(_)) => {
+            let path = consume_stream::path(&args, &connection, &queue, &policy).await?;
+            (Some(path), NackPath::Believed)
+        }
+        (Some(_), None) => {
             let found = retry_path(session, &connection, &queue, file.as_ref(), &policy).await?;
             let nack_path = match (found.seen, found.path.nack_is_confirmed) {
                 (true, true) => NackPath::Confirmed,
@@ -147,12 +161,14 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
                 .then_some(MAX_RETURNS)
         }),
         dead_letter: match args.dead_letter {
+            _ if stream.is_some() && policy.dead_letter_queue.is_none() => DeadLetterBy::Nowhere,
             DeadLetterArg::Republish => DeadLetterBy::Republish,
             DeadLetterArg::Nack => DeadLetterBy::Nack,
         },
         publish_results: results.is_some(),
         retry_with_result: args.retry_body == RetryBodyArg::Result,
         dedupe: dedupe.is_some(),
+        pausing: pausing(&args)?,
         max_messages: args.max_messages,
         max_attempts,
         strategy: path
@@ -175,12 +191,14 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         contracts,
         worker: worker_name(),
     };
+    let reading = stream.map(Stream::read).transpose()?;
     Ok(Prepared {
         args,
         handler,
         connection,
         wanted,
         limits,
+        reading,
     })
 }
 
@@ -201,30 +219,6 @@ fn handler(args: &ConsumeArgs) -> Result<Option<Handler>> {
     } else {
         Handler::Stream(ExecStream::find(&args.exec_stream, search_path, limit)?)
     }))
-}
-
-/// A stream hands out only what is new, unless an offset is asked for: a worker
-/// would see nothing and call the queue empty.
-async fn refuse_stream(
-    session: &Session,
-    connection: &Connection,
-    queue: &QueueName,
-) -> Result<()> {
-    let management = session.management()?;
-    match management
-        .queue(session.vhost()?, queue, connection.facts())
-        .await
-    {
-        Ok(observed) if observed.kind == QueueType::Stream => Err(Error::new(
-            ErrorKind::Blocked,
-            format!(
-                "queue '{queue}' is a stream, which is read from an offset; mq cannot do that yet"
-            ),
-        )
-        .hint("read it with a stream consumer")),
-        // Without the management API the type cannot be seen.
-        Ok(_) | Err(_) => Ok(()),
-    }
 }
 
 /// Where results go; an exchange that is not there would be found missing only
@@ -271,6 +265,11 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--dedupe",
         "--dedupe-store",
         "--dedupe-ttl",
+        "--pause-after",
+        "--probe-wait",
+        "--from",
+        "--offset-file",
+        "--rewind",
         "--dead-letter",
         "--result-exchange",
         "--reply",
@@ -328,7 +327,7 @@ fn summarise(session: &Session, wanted: &Wanted, machine: &Machine, printed: boo
     }
 }
 
-fn verdict(wanted: &Wanted, machine: &Machine) -> Result<Exit> {
+fn verdict(wanted: &Wanted, machine: &Machine, end: Option<&consume_stream::End>) -> Result<Exit> {
     let queue = &wanted.queue;
     match machine.stop_reason() {
         None
@@ -355,6 +354,14 @@ fn verdict(wanted: &Wanted, machine: &Machine) -> Result<Exit> {
         Some(StopReason::NotDeduplicated(error)) => Err(error.clone().during(&format!(
             "what was done before of queue '{queue}' could not be told or remembered, so the worker stopped"
         ))),
+        Some(StopReason::NoDeadLetterQueue { reason, .. }) => {
+            Err(consume_stream::no_dead_letter_queue(queue, reason, end))
+        }
+        Some(StopReason::NotKept) => Err(Error::new(
+            ErrorKind::InputOutput,
+            format!("the position in stream '{queue}' could not be kept"),
+        )
+        .hint("check --offset-file and the free space")),
         Some(StopReason::QueueGone) => Err(Error::new(
             ErrorKind::NotFound,
             format!("queue '{queue}' was deleted while it was worked"),

@@ -6,6 +6,7 @@ use crate::cli::{ConsumeArgs, DeadLetterArg, RetryBodyArg, StrategyArg};
 use crate::error::{Error, ErrorKind, Result};
 use crate::retry::{Jitter, RetryPath, RetryPolicy, Strategy, check_delays};
 use crate::topology::{QueueName, Topology};
+use crate::worker::{LONGEST_HOLD, Pausing};
 
 /// What the strategy that is in force cannot do is said before a message is taken.
 pub(super) fn must_be_possible(
@@ -38,6 +39,27 @@ pub(super) fn must_be_possible(
         ),
         Strategy::Dlx | Strategy::Backoff | Strategy::Immediate | Strategy::Native => Ok(()),
     }
+}
+
+/// Whether outages are waited out.
+pub(super) fn pausing(args: &ConsumeArgs) -> Result<Option<Pausing>> {
+    let Some(after) = args.pause_after else {
+        return Ok(None);
+    };
+    if args.probe_wait > LONGEST_HOLD {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!(
+                "--probe-wait {} is too long: a message is held meanwhile, and brokers take it back after a while",
+                humantime::format_duration(args.probe_wait)
+            ),
+        )
+        .hint("wait 10m at most"));
+    }
+    Ok(Some(Pausing {
+        after,
+        probe_wait: args.probe_wait,
+    }))
 }
 
 /// Flags over file.

@@ -5,6 +5,7 @@
 
 mod consume;
 mod consume_policy;
+mod consume_stream;
 mod dedupe_store;
 mod dlq_inspect;
 mod headers;

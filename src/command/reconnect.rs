@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep};
 use super::session::Session;
 use crate::amqp::{Connection, Frames};
 use crate::error::{Error, ErrorKind, Result};
-use crate::worker::{Ending, Event, Handling, Machine, Session as Work, StopReason, Wanted};
+use crate::worker::{
+    Ending, Event, Handling, Machine, Reading, Session as Work, StopReason, Wanted,
+};
 
 /// The connection's name in the management UI.
 pub(super) const NAME: &str = "mq consume";
@@ -28,18 +30,24 @@ pub(super) enum Worked {
 }
 
 /// Session after session until one ends by itself.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what lives longer than a session is each of its own kind"
+)]
 pub(super) async fn work(
     wanted: &Wanted,
     session: &Session,
     mut connection: Connection,
     reconnect_for: Duration,
     machine: &mut Machine,
+    mut reading: Option<&mut Reading>,
     handling: &mut Handling<'_>,
     signals: &mut mpsc::UnboundedReceiver<u8>,
 ) -> Result<Worked> {
     let mut subscribed_before = false;
     loop {
-        let opened = Work::open(wanted, &connection, machine, session.limit).await;
+        let reading = reading.as_deref_mut();
+        let opened = Work::open(wanted, &connection, machine, reading, session.limit).await;
         let ending = match opened {
             Ok(work) => {
                 subscribed_before = true;

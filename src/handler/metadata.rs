@@ -7,7 +7,7 @@ use crate::handler::Job;
 use crate::message::{DeliveryMode, first_route};
 
 /// Names that depend on what the publisher set.
-pub(super) const OPTIONAL: [&str; 16] = [
+pub(super) const OPTIONAL: [&str; 17] = [
     "MQ_MESSAGE_ID",
     "MQ_CORRELATION_ID",
     "MQ_REPLY_TO",
@@ -24,6 +24,7 @@ pub(super) const OPTIONAL: [&str; 16] = [
     "MQ_HEADERS_OMITTED",
     "MQ_HEADERS_FILE",
     "MQ_RETRY_AFTER",
+    "MQ_STREAM_OFFSET",
 ];
 
 /// Names that every message has, but not what works many of them.
@@ -67,6 +68,10 @@ pub(super) fn metadata(job: &Job) -> Vec<(&'static str, String)> {
     optional("MQ_APP_ID", properties.app_id.clone());
     optional("MQ_USER_ID", properties.user_id.clone());
     optional("MQ_EXPIRATION", properties.expiration.clone());
+    optional(
+        "MQ_STREAM_OFFSET",
+        delivery.stream_offset().map(|n| n.to_string()),
+    );
     optional("MQ_PRIORITY", properties.priority.map(|n| n.to_string()));
     optional("MQ_TIMESTAMP", properties.timestamp.map(|n| n.to_string()));
     optional(

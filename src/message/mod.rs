@@ -43,6 +43,13 @@ impl Delivery {
     pub fn deaths(&self) -> DeathHistory {
         DeathHistory::from_headers(&self.properties.headers)
     }
+
+    /// Where it stands in its stream, if it comes from one.
+    #[must_use]
+    pub fn stream_offset(&self) -> Option<u64> {
+        let offset = self.properties.headers.get("x-stream-offset")?;
+        u64::try_from(offset.as_integer()?).ok()
+    }
 }
 
 /// A message to be published.

@@ -89,6 +89,8 @@ fn stop_text(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::NotParked(_)) => "a dead letter was not taken",
         Some(StopReason::NotDeduplicated(_)) => "the dedupe store cannot be used",
         Some(StopReason::QueueGone) => "the queue was deleted",
+        Some(StopReason::NoDeadLetterQueue { .. }) => "a message has no dead-letter queue",
+        Some(StopReason::NotKept) => "the position could not be kept",
     }
 }
 
@@ -105,5 +107,7 @@ const fn stop_word(stopped: Option<&StopReason>) -> &'static str {
         Some(StopReason::NotParked(_)) => "not_parked",
         Some(StopReason::NotDeduplicated(_)) => "not_deduplicated",
         Some(StopReason::QueueGone) => "queue_gone",
+        Some(StopReason::NoDeadLetterQueue { .. }) => "no_dead_letter_queue",
+        Some(StopReason::NotKept) => "not_kept",
     }
 }

@@ -87,6 +87,9 @@ impl Session<'_> {
                 self.apply(event, handling).await?;
             }
         }
+        if let Some(reading) = &self.reading {
+            reading.keep();
+        }
         self.subscription.send_acks().await
     }
 }

@@ -25,6 +25,8 @@ use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
+use crate::worker::pause::Pausing;
+use crate::worker::reading::Reading;
 use crate::worker::taken::{Taken, taken};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
@@ -36,6 +38,10 @@ pub(super) struct InWork {
     pub(super) delivery: Arc<Delivery>,
     pub(super) result: Option<HandlerResult>,
     pub(super) trace: Trace,
+    /// The last attempt that was started; 0 before the first.
+    pub(super) attempt: u32,
+    /// Where it stands in its stream.
+    pub(super) offset: Option<u64>,
 }
 
 /// One subscription being worked.
@@ -46,7 +52,7 @@ pub struct Session<'s> {
     /// What came back without an outcome may end this worker too, and who is
     /// in its hands then has come back once more: such messages are taken one
     /// by one. They are the first to be handed out.
-    on_probation: bool,
+    pub(super) on_probation: bool,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, InWork>,
     pub(super) running: JoinSet<(u64, Attempt)>,
@@ -66,6 +72,9 @@ pub struct Session<'s> {
     pub(super) last_activity: Instant,
     pub(super) deadline: Option<Instant>,
     pub(super) subscribed: bool,
+    pub(super) pausing: Pausing,
+    /// What is read of a stream.
+    pub(super) reading: Option<&'s mut Reading>,
 }
 
 impl<'s> Session<'s> {
@@ -77,6 +86,7 @@ impl<'s> Session<'s> {
         wanted: &'s Wanted,
         connection: &'s Connection,
         machine: &'s mut Machine,
+        mut reading: Option<&'s mut Reading>,
         limit: Duration,
     ) -> Result<Self> {
         // Widened means subscribed anew: a queue with a single active consumer
@@ -84,12 +94,18 @@ impl<'s> Session<'s> {
         let counts_returns = (wanted.path.as_ref())
             .is_some_and(|path| path.counts_returns && !path.single_active_consumer);
         let on_probation = counts_returns && machine.bounds_returns() && wanted.prefetch > 1;
-        let prefetch = if on_probation { 1 } else { wanted.prefetch };
-        let subscription = Subscription::open(connection, &wanted.queue, prefetch).await?;
+        let takes_one = on_probation || machine.is_paused();
+        let prefetch = if takes_one { 1 } else { wanted.prefetch };
+        let start = reading.as_deref_mut().map(|reading| {
+            reading.session_begins();
+            reading.subscribes()
+        });
+        let subscription = Subscription::open(connection, &wanted.queue, prefetch, start).await?;
         let longest_wait = wanted
             .path
             .as_ref()
             .map_or(Duration::ZERO, |path| path.longest_wait);
+        let pausing = Pausing::since(machine.is_paused().then(|| machine.paused_for()));
         Ok(Self {
             wanted,
             connection,
@@ -111,6 +127,8 @@ impl<'s> Session<'s> {
             last_activity: Instant::now(),
             deadline: None,
             subscribed: true,
+            pausing,
+            reading,
         })
     }
 
@@ -128,6 +146,7 @@ impl<'s> Session<'s> {
                 return Ending::Done;
             }
             let deadline = self.deadline;
+            let rest = self.pausing.rest;
             let step = tokio::select! {
                 incoming = self.subscription.next(), if self.subscribed => {
                     self.incoming(incoming, handling).await
@@ -150,6 +169,10 @@ impl<'s> Session<'s> {
                 () = at(deadline) => {
                     self.deadline = None;
                     self.grace_is_over(handling).await
+                }
+                () = at(rest) => {
+                    self.pausing.rest = None;
+                    self.apply(Event::Rested, handling).await
                 }
                 _ = looks.tick() => self.look(handling).await,
             };
@@ -191,9 +214,22 @@ impl<'s> Session<'s> {
             Incoming::Delivery(tag, delivery) => {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
-                let event = self.take(tag, *delivery);
+                let offset = match self.reading.as_deref_mut().map(|r| r.takes(&delivery)) {
+                    Some(offset) => match offset? {
+                        Some(offset) => Some(offset),
+                        None => {
+                            self.subscription.ack(tag);
+                            return Ok(());
+                        }
+                    },
+                    None => None,
+                };
+                let event = self.take(tag, *delivery, offset);
                 let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
-                if self.on_probation && is_harmless && self.machine.stop_reason().is_none() {
+                let widens = self.machine.stop_reason().is_none()
+                    && !self.machine.is_paused()
+                    && !self.pausing.unsubscribes;
+                if self.on_probation && is_harmless && widens {
                     self.on_probation = false;
                     self.subscription
                         .change_prefetch(self.wanted.prefetch)
@@ -202,33 +238,16 @@ impl<'s> Session<'s> {
                 self.apply(event, handling).await
             }
             Incoming::Failed(error) => Err(error),
+            Incoming::Cancelled if self.pausing.unsubscribes => self.unsubscribed().await,
             Incoming::Cancelled if self.machine.stop_reason().is_some() => {
                 self.subscribed = false;
                 Ok(())
             }
-            Incoming::Cancelled => {
-                self.subscribed = false;
-                match self.connection.queue_status(&self.wanted.queue).await? {
-                    None => {
-                        self.apply(Event::Stop(StopReason::QueueGone), handling)
-                            .await
-                    }
-                    Some(_) => Err(Error::new(
-                        ErrorKind::Unavailable,
-                        format!(
-                            "the broker ended the subscription to queue '{}'",
-                            self.wanted.queue
-                        ),
-                    )
-                    .hint(
-                        "a message held longer than the broker's consumer_timeout does this on 4.3",
-                    )),
-                }
-            }
+            Incoming::Cancelled => self.cancelled(handling).await,
         }
     }
 
-    fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
+    fn take(&mut self, tag: u64, delivery: Delivery, offset: Option<u64>) -> Event {
         let Taken {
             attempt,
             nack_is_unsafe,
@@ -247,6 +266,8 @@ impl<'s> Session<'s> {
                 delivery: Arc::new(delivery),
                 result: None,
                 trace: Trace::default(),
+                attempt: 0,
+                offset,
             },
         );
         Event::Delivered {
@@ -363,6 +384,9 @@ impl<'s> Session<'s> {
 
     /// Idle or drained?
     async fn look(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        if self.look_at_the_position(handling).await? {
+            return Ok(());
+        }
         if self.machine.stop_reason().is_some() || self.machine.in_flight() > 0 {
             if self.machine.in_flight() > 0 {
                 self.last_activity = Instant::now();
@@ -373,6 +397,9 @@ impl<'s> Session<'s> {
             && self.last_activity.elapsed() >= limit
         {
             return self.apply(Event::Stop(StopReason::Idle), handling).await;
+        }
+        if self.wanted.until_empty && self.reading.is_some() {
+            return self.look_for_the_end(handling).await;
         }
         if self.wanted.until_empty {
             let found = Emptiness {

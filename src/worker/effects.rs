@@ -58,7 +58,10 @@ impl Session<'_> {
                 });
             }
             Effect::Ack { tag } => {
-                self.forget(tag);
+                let offset = self.forget(tag);
+                if let (Some(offset), Some(reading)) = (offset, &mut self.reading) {
+                    reading.done(offset);
+                }
                 self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
@@ -83,10 +86,10 @@ impl Session<'_> {
                 self.subscription.requeue(tag).await?;
                 self.retry_left();
             }
-            Effect::Release { tag } => {
-                self.forget(tag);
-                self.subscription.release(tag).await?;
-            }
+            Effect::Release { tag } => match self.forget(tag) {
+                Some(offset) => self.leave_unread(tag, offset),
+                None => self.subscription.release(tag).await?,
+            },
             Effect::Park {
                 tag,
                 attempt,
@@ -119,10 +122,14 @@ impl Session<'_> {
             Effect::CancelConsumer => {
                 tracing::info!(in_flight = self.machine.in_flight(), "draining");
                 self.deadline = later(self.wanted.grace);
-                if self.subscribed {
-                    self.subscription.cancel().await?;
-                }
+                self.pausing.rest = None;
+                self.unsubscribe().await?;
             }
+            Effect::Pause { sign, why, wait } => self.pause(&sign, &why, wait).await?,
+            Effect::Rest { wait } => self.rest(wait),
+            Effect::TakeOne => self.subscribe(1).await?,
+            Effect::Unsubscribe => self.unsubscribe().await?,
+            Effect::Resume => self.resume().await?,
         }
         Ok(None)
     }
@@ -157,8 +164,10 @@ impl Session<'_> {
 
     fn start(&mut self, tag: u64, attempt: u32, handling: &mut Handling<'_>) -> Option<Event> {
         let in_work = self.deliveries.get_mut(&tag)?;
-        // Of an attempt that failed in our hands.
-        if let Some(changed) = in_work.result.take() {
+        // Of an attempt that failed in our hands, unless it is made once more.
+        let is_next = in_work.attempt != attempt;
+        in_work.attempt = attempt;
+        if let Some(changed) = in_work.result.take().filter(|_| is_next) {
             in_work.delivery = Arc::new(Delivery {
                 body: changed.body,
                 ..(*in_work.delivery).clone()
@@ -198,12 +207,13 @@ impl Session<'_> {
         }
     }
 
-    fn forget(&mut self, tag: u64) {
-        self.deliveries.remove(&tag);
+    /// Gives where it stood in its stream.
+    fn forget(&mut self, tag: u64) -> Option<u64> {
         self.answering.remove(&tag);
         if let Some(desk) = &mut self.desk {
             desk.forget(tag);
         }
+        self.deliveries.remove(&tag)?.offset
     }
 
     /// Each failed attempt is told when it happens, not only summed up.

@@ -38,6 +38,26 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The broker ended the subscription: because the queue is gone, or for a
+    /// reason that passes.
+    pub(super) async fn cancelled(&mut self, handling: &mut Handling<'_>) -> Result<()> {
+        self.subscribed = false;
+        match self.connection.queue_status(&self.wanted.queue).await? {
+            None => {
+                self.apply(Event::Stop(StopReason::QueueGone), handling)
+                    .await
+            }
+            Some(_) => Err(Error::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "the broker ended the subscription to queue '{}'",
+                    self.wanted.queue
+                ),
+            )
+            .hint("a message held longer than the broker's consumer_timeout does this on 4.3")),
+        }
+    }
+
     /// After the connection broke: let handlers end, for their work is real even
     /// though it cannot be settled any more.
     pub(super) async fn lost(

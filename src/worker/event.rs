@@ -32,6 +32,15 @@ pub enum StopReason {
     NotDeduplicated(Error),
     /// The broker ended the subscription and the queue is gone.
     QueueGone,
+    /// A message cannot be done, and there is no dead-letter queue for it.
+    NoDeadLetterQueue {
+        /// Its delivery tag.
+        tag: u64,
+        /// Why it cannot.
+        reason: BuryReason,
+    },
+    /// The position in a stream could not be kept.
+    NotKept,
 }
 
 /// What happens to the worker.
@@ -98,6 +107,8 @@ pub enum Event {
         /// Confirmed and routed, or why not.
         result: Result<(), Error>,
     },
+    /// The wait before the next probe is over.
+    Rested,
     /// Stop taking messages.
     Stop(StopReason),
     /// The connection broke: what was in work comes back by itself.
@@ -186,4 +197,25 @@ pub enum Effect {
     },
     /// Cancel the consumer; comes before any settle of the same event.
     CancelConsumer,
+    /// Cancel the consumer for a while, for something downstream is down; comes
+    /// before any settle of the same event.
+    Pause {
+        /// What was taken for an outage.
+        sign: String,
+        /// The last failure.
+        why: String,
+        /// The wait before the first probe.
+        wait: Duration,
+    },
+    /// Say [`Event::Rested`] after this long.
+    Rest {
+        /// At most [`LONGEST_HOLD`].
+        wait: Duration,
+    },
+    /// Subscribe for a single message.
+    TakeOne,
+    /// That message came: cancel its consumer.
+    Unsubscribe,
+    /// The outage is over: subscribe with the full prefetch.
+    Resume,
 }

@@ -22,6 +22,8 @@ pub(super) enum Stage {
     Running,
     /// Held back until its next attempt.
     Held,
+    /// Kept to be probed with: something downstream is down.
+    Candidate,
     Parking(BuryReason),
     Copying,
     /// Its result is being published.
@@ -85,6 +87,7 @@ impl Flights {
                 Stage::Running => self.running += 1,
                 Stage::Claiming
                 | Stage::Held
+                | Stage::Candidate
                 | Stage::Parking(_)
                 | Stage::Copying
                 | Stage::Answering
@@ -111,6 +114,7 @@ impl Flights {
             Stage::Running => self.running -= 1,
             Stage::Claiming
             | Stage::Held
+            | Stage::Candidate
             | Stage::Parking(_)
             | Stage::Copying
             | Stage::Answering

@@ -1,5 +1,7 @@
 //! What bounds the worker.
 
+use std::time::Duration;
+
 use crate::retry::{OnExhausted, Strategy};
 
 /// How a message gets to the dead-letter queue.
@@ -10,6 +12,8 @@ pub enum DeadLetterBy {
     Republish,
     /// By a nack: the broker's own way, which tells nothing and proves nothing.
     Nack,
+    /// There is none: the worker stops at such a message.
+    Nowhere,
 }
 
 /// What is known of where a nack leads. Only the first kind is trusted with a
@@ -22,6 +26,16 @@ pub enum NackPath {
     Seen,
     /// A file says so.
     Believed,
+}
+
+/// When the worker waits out an outage downstream, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pausing {
+    /// So many failed attempts in a row are an outage; at least 1.
+    pub after: u32,
+    /// The longest wait between two probes, at most
+    /// [`LONGEST_HOLD`](crate::worker::LONGEST_HOLD).
+    pub probe_wait: Duration,
 }
 
 /// What bounds the worker; fixed for its life.
@@ -53,4 +67,6 @@ pub struct Limits {
     pub retry_with_result: bool,
     /// Whether a message whose like was done before is only acked.
     pub dedupe: bool,
+    /// Whether an outage downstream is waited out; else every failure counts.
+    pub pausing: Option<Pausing>,
 }

@@ -7,12 +7,16 @@
 
 use std::time::Duration;
 
-use crate::dedupe::Claim;
 use crate::error::Error;
 use crate::retry::{BuryReason, Outcome, Strategy, Verdict, decide};
 use crate::worker::event::{Effect, Event, LONGEST_HOLD, StopReason};
 use crate::worker::flights::{Flight, Flights, Stage};
+use crate::worker::outage::Outage;
 use crate::worker::{Counts, DeadLetterBy, Limits, NackPath};
+
+mod deduping;
+mod draining;
+mod pausing;
 
 /// The state of the worker.
 #[derive(Clone, Debug)]
@@ -22,6 +26,7 @@ pub struct Machine {
     taken: u64,
     counts: Counts,
     stop: Option<StopReason>,
+    outage: Outage,
 }
 
 impl Machine {
@@ -44,6 +49,7 @@ impl Machine {
                 unsettled: 0,
             },
             stop: None,
+            outage: Outage::new(limits.pausing),
         }
     }
 
@@ -75,9 +81,12 @@ impl Machine {
     #[must_use]
     pub fn being_published(&self) -> Vec<u64> {
         self.flights.tags(|stage| match stage {
-            Stage::Claiming | Stage::Waiting | Stage::Running | Stage::Held | Stage::Recording => {
-                false
-            }
+            Stage::Claiming
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Held
+            | Stage::Candidate
+            | Stage::Recording => false,
             Stage::Parking(_) | Stage::Copying | Stage::Answering => true,
         })
     }
@@ -136,13 +145,19 @@ impl Machine {
                 effects.extend(self.release(tag));
                 effects
             }
+            Event::Rested => {
+                self.outage.rested();
+                Vec::new()
+            }
             Event::Stop(reason) => self.stop(reason),
             Event::ConnectionLost => {
                 self.counts.unsettled += self.flights.len() as u64;
                 self.flights.clear();
+                self.outage.connection_lost();
                 Vec::new()
             }
         };
+        self.probe(&mut effects);
         self.start_waiting(&mut effects);
         effects
     }
@@ -158,16 +173,20 @@ impl Machine {
         // One more than the prefetch may come, and waits: the broker counts for
         // each consumer, and who widens its prefetch has two for a while. Given
         // back it would come again at once, over and over (measured).
-        if self.stop.is_some() || self.flights.len() > usize::from(self.limits.prefetch) {
+        if self.stop.is_some()
+            || self.flights.len() > self.most_in_work()
+            || !self.outage.takes_messages()
+        {
             self.counts.released += 1;
             return vec![Effect::Release { tag }];
         }
         self.flights.insert(tag, attempt, nack_is_unsafe);
         self.taken += 1;
         // Cancelled before any settle frees a place, or more would be handed out.
-        let mut effects = match self.limits.max_messages {
-            Some(max) if self.taken >= max => self.stop(StopReason::MaxMessages),
-            _ => Vec::new(),
+        let mut effects = if !self.is_paused() && self.all_are_taken() {
+            self.stop(StopReason::MaxMessages)
+        } else {
+            Vec::new()
         };
         // A message that comes with more attempts than it may have still gets
         // one: the number may have been lowered, and an attempt is how the
@@ -180,58 +199,9 @@ impl Machine {
         } else if self.limits.dedupe {
             self.flights.set(tag, Stage::Claiming);
             effects.push(Effect::Claim { tag });
+        } else {
+            effects.extend(self.may_be_worked(tag));
         }
-        effects
-    }
-
-    fn claimed(&mut self, tag: u64, result: Result<Claim, Error>) -> Vec<Effect> {
-        if !matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Claiming))
-        {
-            return Vec::new();
-        }
-        match result {
-            Ok(Claim::Mine) => {
-                self.flights.set(tag, Stage::Waiting);
-                Vec::new()
-            }
-            Ok(Claim::Done) => {
-                self.counts.deduplicated += 1;
-                self.settle(tag, Effect::Ack { tag })
-            }
-            Err(error) => {
-                let mut effects = self.stop(StopReason::NotDeduplicated(error));
-                // What waits for the same word went back with the stop.
-                if self.flights.get(tag).is_some() {
-                    effects.extend(self.release(tag));
-                }
-                effects
-            }
-        }
-    }
-
-    /// The work is done, and nothing but its ack is left to do.
-    fn done(&mut self, tag: u64) -> Vec<Effect> {
-        if self.limits.dedupe {
-            self.flights.set(tag, Stage::Recording);
-            return vec![Effect::Record { tag }];
-        }
-        self.counts.acked += 1;
-        self.settle(tag, Effect::Ack { tag })
-    }
-
-    /// Acked even if it will not be remembered: given back it would surely be
-    /// done twice, and acked only if a copy of it comes.
-    fn recorded(&mut self, tag: u64, result: Result<(), Error>) -> Vec<Effect> {
-        if !matches!(self.flights.get(tag), Some(flight) if matches!(flight.stage, Stage::Recording))
-        {
-            return Vec::new();
-        }
-        let mut effects = match result {
-            Ok(()) => Vec::new(),
-            Err(error) => self.stop(StopReason::NotDeduplicated(error)),
-        };
-        self.counts.acked += 1;
-        effects.extend(self.settle(tag, Effect::Ack { tag }));
         effects
     }
 
@@ -260,6 +230,25 @@ impl Machine {
         if !matches!(flight.stage, Stage::Running) {
             return Vec::new();
         }
+        if let Some(effects) = self.failed_in_outage(tag, &outcome) {
+            return effects;
+        }
+        let over = self.is_paused() && outcome == Outcome::Done;
+        let mut effects = self.settled_by(tag, &flight, outcome, result);
+        if over {
+            effects.extend(self.resume());
+        }
+        effects
+    }
+
+    /// What an outcome means when nothing is wrong downstream.
+    fn settled_by(
+        &mut self,
+        tag: u64,
+        flight: &Flight,
+        outcome: Outcome,
+        result: bool,
+    ) -> Vec<Effect> {
         match decide(
             outcome,
             flight.attempt,
@@ -334,6 +323,11 @@ impl Machine {
         let Some(flight) = self.flights.get(tag) else {
             return Vec::new();
         };
+        if self.limits.dead_letter == DeadLetterBy::Nowhere {
+            let mut effects = self.stop(StopReason::NoDeadLetterQueue { tag, reason });
+            effects.extend(self.release(tag));
+            return effects;
+        }
         let by_nack = self.limits.dead_letter == DeadLetterBy::Nack
             && self.limits.strategy != Strategy::Dlx
             && self.limits.nack_path != NackPath::Believed
@@ -361,7 +355,12 @@ impl Machine {
         };
         match (flight.stage.clone(), result) {
             (
-                Stage::Claiming | Stage::Waiting | Stage::Running | Stage::Held | Stage::Recording,
+                Stage::Claiming
+                | Stage::Waiting
+                | Stage::Running
+                | Stage::Held
+                | Stage::Candidate
+                | Stage::Recording,
                 _,
             ) => Vec::new(),
             (Stage::Parking(reason), Ok(())) => {
@@ -379,31 +378,6 @@ impl Machine {
                 effects
             }
         }
-    }
-
-    /// Whether no new attempt may start: any stop but the one that only means
-    /// "no further messages".
-    fn must_hurry(&self) -> bool {
-        !matches!(self.stop, None | Some(StopReason::MaxMessages))
-    }
-
-    /// The first reason counts; a consumer is cancelled once. What no handler
-    /// has yet goes back.
-    fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
-        let mut effects = match self.stop {
-            None => vec![Effect::CancelConsumer],
-            // No further messages were to come; now the running ones must end too.
-            Some(StopReason::MaxMessages) if reason != StopReason::MaxMessages => Vec::new(),
-            Some(_) => return Vec::new(),
-        };
-        self.stop = Some(reason);
-        if self.must_hurry() {
-            let idle = self
-                .flights
-                .tags(|stage| matches!(stage, Stage::Claiming | Stage::Waiting | Stage::Held));
-            effects.extend(idle.into_iter().flat_map(|tag| self.release(tag)));
-        }
-        effects
     }
 
     fn count_buried(&mut self, reason: &BuryReason) {

@@ -22,18 +22,6 @@ fn a_queue_that_does_not_exist_is_65() {
 }
 
 #[test]
-fn a_stream_is_not_called_empty() {
-    let vhost = Vhost::new();
-    vhost.apply("queues: { work: { type: stream } }\n");
-    vhost.publish("work", "x");
-    vhost
-        .mq(["consume", "work", "--print", "--until-empty"])
-        .run()
-        .code(2)
-        .says(&["is a stream"]);
-}
-
-#[test]
 fn a_queue_whose_dead_letters_would_vanish_is_not_worked() {
     for (topology, says) in [
         ("queues: { work: }\n", "has no dead-letter exchange"),

@@ -27,6 +27,7 @@ mod ledger;
 mod many;
 mod migrate;
 mod orders;
+mod outage;
 mod plan;
 mod policies;
 #[expect(dead_code, reason = "the ledger uses more of it")]
@@ -37,6 +38,7 @@ mod real_input;
 mod results;
 mod retries;
 mod routing;
+mod streams;
 mod topology_test;
 mod users;
 mod versions;

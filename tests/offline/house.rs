@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -26,6 +26,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     ("message", &[]),
     ("dedupe", &[]),
     ("contract", &[]),
+    ("offsets", &[]),
     ("lint", &[]),
     ("topologyfile", &[]),
     ("definitions", &[]),

@@ -73,6 +73,8 @@ struct Head<'a> {
     attempt: u32,
     max_attempts: u32,
     redelivered: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_offset: Option<u64>,
     properties: Json,
     headers: Json,
 }
@@ -124,6 +126,7 @@ pub(super) fn encode(line: &mut Vec<u8>, id: u64, job: &Job) -> std::io::Result<
         attempt: job.attempt,
         max_attempts: job.max_attempts,
         redelivered: delivery.redelivered,
+        stream_offset: delivery.stream_offset(),
         properties,
         headers: table_to_json(&delivery.properties.headers),
     };

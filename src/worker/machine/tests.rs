@@ -3,8 +3,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::dedupe::Claim;
 use crate::error::ErrorKind;
 use crate::retry::{OnExhausted, Strategy};
+use crate::worker::Pausing;
 
 fn limits(strategy: Strategy) -> Limits {
     Limits {
@@ -20,6 +22,7 @@ fn limits(strategy: Strategy) -> Limits {
         publish_results: false,
         retry_with_result: false,
         dedupe: false,
+        pausing: None,
     }
 }
 
@@ -609,6 +612,7 @@ enum Step {
     Deliver(u32, bool, u64),
     Finish(usize, Outcome, bool),
     Wait(usize),
+    Rest,
     Publish(usize, bool),
     NobodyToAnswer(usize),
     Claim(usize, Option<bool>),
@@ -634,6 +638,7 @@ fn step() -> impl Strategy_<Value = Step> {
         4 => (1_u32..5, any::<bool>(), 18_u64..22).prop_map(|(attempt, fatal, returns)| Step::Deliver(attempt, fatal, returns)),
         4 => (0_usize..4, outcome, any::<bool>()).prop_map(|(at, outcome, result)| Step::Finish(at, outcome, result)),
         2 => (0_usize..4).prop_map(Step::Wait),
+        3 => Just(Step::Rest),
         2 => (0_usize..4, any::<bool>()).prop_map(|(at, ok)| Step::Publish(at, ok)),
         1 => (0_usize..4).prop_map(Step::NobodyToAnswer),
         4 => (0_usize..4, proptest::option::weighted(0.9, any::<bool>())).prop_map(|(at, done)| Step::Claim(at, done)),
@@ -650,30 +655,37 @@ fn any_limits() -> impl Strategy_<Value = Limits> {
         proptest::option::of(1_u64..6),
         any::<[bool; 5]>(),
         0_usize..3,
+        proptest::option::of((1_u32..4, 1_u64..900)),
     )
-        .prop_map(|(which, (prefetch, jobs), max_messages, flags, path)| {
-            let [stop, nack, publish_results, retry_with_result, dedupe] = flags;
-            Limits {
-                prefetch,
-                jobs: jobs.min(prefetch),
-                max_messages,
-                nack_path: [NackPath::Confirmed, NackPath::Seen, NackPath::Believed][path],
-                on_exhausted: if stop {
-                    OnExhausted::Stop
-                } else {
-                    OnExhausted::DeadLetter
-                },
-                dead_letter: if nack {
-                    DeadLetterBy::Nack
-                } else {
-                    DeadLetterBy::Republish
-                },
-                publish_results,
-                retry_with_result,
-                dedupe,
-                ..limits(Strategy::ALL[which].1)
-            }
-        })
+        .prop_map(
+            |(which, (prefetch, jobs), max_messages, flags, path, pausing)| {
+                let [stop, nack, publish_results, retry_with_result, dedupe] = flags;
+                Limits {
+                    prefetch,
+                    jobs: jobs.min(prefetch),
+                    max_messages,
+                    nack_path: [NackPath::Confirmed, NackPath::Seen, NackPath::Believed][path],
+                    on_exhausted: if stop {
+                        OnExhausted::Stop
+                    } else {
+                        OnExhausted::DeadLetter
+                    },
+                    dead_letter: if nack {
+                        DeadLetterBy::Nack
+                    } else {
+                        DeadLetterBy::Republish
+                    },
+                    publish_results,
+                    retry_with_result,
+                    dedupe,
+                    pausing: pausing.map(|(after, seconds)| Pausing {
+                        after,
+                        probe_wait: Duration::from_secs(seconds),
+                    }),
+                    ..limits(Strategy::ALL[which].1)
+                }
+            },
+        )
 }
 
 use proptest::strategy::Strategy as Strategy_;
@@ -688,6 +700,9 @@ struct Observed {
     claiming: BTreeSet<u64>,
     recording: BTreeSet<u64>,
     claimed: BTreeSet<u64>,
+    rests: bool,
+    /// The probe that runs.
+    probe: Option<u64>,
 }
 
 impl Observed {
@@ -717,6 +732,12 @@ impl Observed {
                 let tag = *self.held.iter().nth(at)?;
                 self.held.remove(&tag);
                 Event::Waited { tag }
+            }
+            Step::Rest => {
+                if !std::mem::take(&mut self.rests) {
+                    return None;
+                }
+                Event::Rested
             }
             Step::Publish(at, ok) => {
                 let tag = *self.publishing.iter().nth(at)?;
@@ -780,6 +801,7 @@ proptest! {
         let mut machine = Machine::new(limits);
         let mut seen = Observed::default();
         let mut next_tag = 0;
+        let mut ever_paused = false;
         for step in steps {
             let stopped_before = !matches!(
                 machine.stop_reason(),
@@ -808,13 +830,27 @@ proptest! {
                 continue;
             }
             let mut settled_yet = false;
-            for effect in machine.handle(event) {
+            let was_paused = machine.is_paused();
+            let ended = match &event {
+                Event::Finished { tag, .. } => Some(*tag),
+                _ => None,
+            };
+            if seen.probe == ended {
+                seen.probe = None;
+            }
+            let effects = machine.handle(event);
+            let stays_paused = was_paused && machine.is_paused();
+            for effect in effects {
                 match effect {
                     Effect::Run { tag, .. } => {
                         prop_assert!(!stopped_before, "started while draining");
                         prop_assert!(!seen.held.contains(&tag), "started in its pause");
                         prop_assert!(!limits.dedupe || seen.claimed.contains(&tag), "not asked");
                         prop_assert!(seen.open.contains(&tag) && seen.running.insert(tag));
+                        if stays_paused {
+                            prop_assert!(seen.probe.is_none(), "two probes at once");
+                            seen.probe = Some(tag);
+                        }
                     }
                     Effect::Claim { tag } => {
                         prop_assert!(limits.dedupe && !seen.claimed.contains(&tag));
@@ -827,6 +863,15 @@ proptest! {
                     Effect::Hold { tag, wait } => {
                         prop_assert!(wait <= LONGEST_HOLD && strategy == Strategy::Immediate);
                         prop_assert!(seen.open.contains(&tag) && seen.held.insert(tag));
+                        prop_assert!(!stays_paused);
+                    }
+                    Effect::Park { reason: BuryReason::Exhausted { .. }, .. }
+                    | Effect::RetryByCopy { .. }
+                    | Effect::DeadLetter { .. }
+                    | Effect::Requeue { .. }
+                        if stays_paused =>
+                    {
+                        prop_assert!(false, "an outage cost an attempt");
                     }
                     Effect::Park { tag, .. }
                     | Effect::RetryByCopy { tag, .. }
@@ -849,11 +894,25 @@ proptest! {
                         prop_assert!(!seen.recording.contains(&tag), "acked before it is remembered");
                         settled_yet = true;
                     }
-                    Effect::CancelConsumer => prop_assert!(!settled_yet, "cancel comes first"),
+                    Effect::CancelConsumer | Effect::Pause { .. } | Effect::Unsubscribe => {
+                        prop_assert!(!settled_yet || stays_paused, "cancel comes first");
+                    }
+                    Effect::Rest { wait } => {
+                        prop_assert!(wait <= LONGEST_HOLD && machine.is_paused());
+                        seen.rests = true;
+                    }
+                    Effect::TakeOne => prop_assert!(machine.is_paused()),
+                    Effect::Resume => prop_assert!(was_paused && !machine.is_paused()),
                 }
             }
+            if !machine.is_paused() {
+                seen.probe = None;
+            }
+            ever_paused |= machine.is_paused();
             prop_assert!(seen.running.len() <= usize::from(limits.jobs), "more handlers than jobs");
-            prop_assert!(seen.open.len() <= usize::from(limits.prefetch) + 1, "over the prefetch");
+            let most = usize::from(limits.prefetch) * if ever_paused { 2 } else { 1 };
+            let most = if ever_paused { most + 2 } else { most };
+            prop_assert!(seen.open.len() <= most + 1, "over the prefetch");
             prop_assert_eq!(machine.in_flight(), seen.open.len());
         }
         let counts = machine.counts();
