@@ -417,3 +417,50 @@ fn metric_events_are_completed_and_bad_ones_kept() {
     assert_eq!(event.get("status"), Some(&json!("ok")), "{event}");
     assert_eq!(stored.len(), 1);
 }
+
+/// A publisher that got no confirm sends again, at once or much later.
+#[test]
+fn the_same_order_twice_is_booked_once() {
+    let example = Example::new(
+        "topologies/order-process.yaml",
+        "order.main.queue",
+        "topologies/handlers/book_order.py",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let book = folder.path().join("book");
+    let store = folder.path().join("done.redb");
+    let send = |id: &str, amount: u32| {
+        let body = json!({"order_id": id, "amount": amount}).to_string();
+        let flags = ["--message-id", id];
+        example.publish_with("order.main.exchange", "order.process", &flags, &body);
+    };
+    let work = || {
+        let store = store.to_str().unwrap();
+        let dedupe = ["--dedupe", "message-id", "--dedupe-store", store];
+        let ran = example
+            .worker(
+                &[
+                    &dedupe[..],
+                    &["--prefetch", "4", "--until-empty", "-o", "json"],
+                ]
+                .concat(),
+            )
+            .env("ORDER_BOOK", &book)
+            .run()
+            .code(0)
+            .json();
+        let count = |name: &str| ran.get(name).and_then(Json::as_u64).unwrap();
+        (count("acked"), count("deduplicated"))
+    };
+    send("order-42", 100);
+    send("order-42", 100);
+    send("order-43", 5);
+    assert_eq!(work(), (2, 1));
+    send("order-42", 100);
+    assert_eq!(work(), (0, 1));
+    let booked = std::fs::read_to_string(&book).unwrap();
+    let mut lines: Vec<&str> = booked.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["order-42 100", "order-43 5"]);
+    assert!(example.messages("order.dlq.queue").is_empty());
+}
