@@ -198,6 +198,13 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "JITTER")]
     pub jitter: Option<Jitter>,
 
+    /// Serve metrics at this address: /metrics for Prometheus, /healthz and /readyz
+    ///
+    /// HOST:PORT, or PORT for 127.0.0.1 only; with port 0 the address is told on standard error.
+    /// It listens before the broker is connected, until the worker ends.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<String>,
+
     /// Where dead letters rest, if the dead-letter exchange leads to several such queues
     #[arg(long, value_name = "QUEUE")]
     pub dead_letter_queue: Option<String>,

@@ -5,11 +5,13 @@
 )]
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use super::consume_policy::{must_be_possible, policy};
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
+use super::watching::Watching;
 use super::{signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg};
@@ -22,7 +24,8 @@ use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, OnExhausted, Strategy};
 use crate::topology::{ExchangeName, QueueName, QueueType, RoutingKey};
 use crate::worker::{
-    DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, StopReason, Wanted,
+    DeadLetterBy, Handling, Limits, Link, Machine, NackPath, Printer, StatusBoard, StopReason,
+    Wanted,
 };
 
 /// As often as RabbitMQ 4 itself delivers a message anew where no limit is set.
@@ -30,9 +33,11 @@ const MAX_RETURNS: u64 = 20;
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
+    let watching = Watching::start(&args, session).await?;
+    let board = Arc::clone(&watching.board);
     // Until the first message is taken a signal has nothing to drain.
     let prepared = tokio::select! {
-        prepared = prepare(args, session) => prepared?,
+        prepared = prepare(args, session, board) => prepared?,
         _ = signals.recv() => return Ok(Exit::Done),
     };
     let Prepared {
@@ -62,6 +67,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         &mut signals,
     )
     .await;
+    wanted.board.post(&machine, Link::Lost);
     if let Some(handler) = &handler {
         handler.close().await;
     }
@@ -69,6 +75,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;
     }
+    drop(watching);
     Ok(match worked? {
         Worked::Stopped => verdict(&wanted, &machine)?,
         Worked::SecondSignal(number) => Exit::Signal(number),
@@ -84,7 +91,11 @@ struct Prepared {
 }
 
 /// Everything that must be right before the first message is taken.
-async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
+async fn prepare(
+    args: ConsumeArgs,
+    session: &Session,
+    board: Arc<StatusBoard>,
+) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
     let handler = handler(&args)?;
     warn_of_swallowed_flags("--exec", &args.exec);
@@ -163,6 +174,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         retry_with_result: limits.retry_with_result,
         jitter: policy.jitter,
         worker: worker_name(),
+        board,
     };
     Ok(Prepared {
         args,
@@ -266,6 +278,7 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--delays",
         "--jitter",
         "--output",
+        "--metrics",
     ];
     for flag in own {
         if command.iter().skip(1).any(|argument| argument == flag) {

@@ -30,6 +30,7 @@ mod topology_survey;
 mod topology_test;
 mod topology_validate;
 mod wait;
+mod watching;
 
 use std::ffi::OsString;
 use std::io;

@@ -78,6 +78,7 @@ pub(super) async fn work(
             machine.handle(Event::Stop(StopReason::Signal));
             return Ok(Worked::Stopped);
         };
+        wanted.board.reconnected();
         connection = back;
     }
 }

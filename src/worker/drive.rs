@@ -24,6 +24,7 @@ use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
+use crate::worker::status::Link;
 use crate::worker::taken::{Taken, taken};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
@@ -48,7 +49,7 @@ pub struct Session<'s> {
     on_probation: bool,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, InWork>,
-    pub(super) running: JoinSet<(u64, Attempt)>,
+    pub(super) running: JoinSet<(u64, Attempt, Duration)>,
     pub(super) held: JoinSet<u64>,
     pub(super) parker: Parker,
     pub(super) answering: BTreeSet<u64>,
@@ -119,6 +120,7 @@ impl<'s> Session<'s> {
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.wanted.board.post(self.machine, Link::Up);
             if self.machine.is_done() && !self.subscribed {
                 return Ending::Done;
             }
@@ -163,16 +165,17 @@ impl<'s> Session<'s> {
 
     pub(super) async fn ended(
         &mut self,
-        ended: std::result::Result<(u64, Attempt), tokio::task::JoinError>,
+        ended: std::result::Result<(u64, Attempt, Duration), tokio::task::JoinError>,
         handling: &mut Handling<'_>,
     ) -> Result<()> {
-        let (tag, attempt) = ended.map_err(|error| {
+        let (tag, attempt, took) = ended.map_err(|error| {
             Error::new(
                 ErrorKind::Internal,
                 format!("a handler task broke: {error}"),
             )
         })?;
-        let event = self.finished(tag, attempt);
+        self.wanted.board.attempt_ended(&attempt.outcome, took);
+        let event = self.finished(tag, attempt, took);
         self.apply(event, handling).await
     }
 
@@ -252,13 +255,13 @@ impl<'s> Session<'s> {
     }
 
     /// Keeps what the attempt left behind until its message is settled.
-    fn finished(&mut self, tag: u64, attempt: Attempt) -> Event {
+    fn finished(&mut self, tag: u64, attempt: Attempt, took: Duration) -> Event {
         let Attempt {
             outcome,
             result,
             trace,
         } = attempt;
-        self.tell(tag, &outcome);
+        self.tell(tag, &outcome, took);
         let publishes = outcome == Outcome::Done && self.answers(tag);
         let changes = matches!(outcome, Outcome::Failed { .. }) && self.wanted.retry_with_result;
         let result = result.filter(|_| publishes || changes);

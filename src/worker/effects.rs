@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
@@ -168,8 +168,9 @@ impl Session<'_> {
                     wants_result: self.wanted.results.is_some() || self.wanted.retry_with_result,
                 };
                 self.running.spawn(async move {
+                    let began = Instant::now();
                     let ended = handler.run(job, kill).await;
-                    (tag, ended)
+                    (tag, ended, began.elapsed())
                 });
                 None
             }
@@ -187,7 +188,7 @@ impl Session<'_> {
     }
 
     /// Each failed attempt is told when it happens, not only summed up.
-    pub(super) fn tell(&self, tag: u64, outcome: &Outcome) {
+    pub(super) fn tell(&self, tag: u64, outcome: &Outcome, took: Duration) {
         let why = match outcome {
             Outcome::Done | Outcome::Interrupted => return,
             Outcome::Poison { why }
@@ -204,7 +205,9 @@ impl Session<'_> {
             message_id,
             attempt = self.machine.attempt(tag),
             of = self.wanted.max_attempts,
+            outcome = outcome.word(),
             why,
+            seconds = took.as_secs_f64(),
             "attempt failed"
         );
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::retry::{Attempt, Outcome};
 use crate::worker::drive::{Session, at, later};
 use crate::worker::event::{Event, StopReason};
+use crate::worker::status::Link;
 use crate::worker::wanted::{Ending, Handling};
 
 impl Session<'_> {
@@ -36,15 +37,21 @@ impl Session<'_> {
         signals: &mut mpsc::UnboundedReceiver<u8>,
     ) -> Ending {
         self.machine.handle(Event::ConnectionLost);
+        self.wanted.board.post(self.machine, Link::Lost);
         let mut deadline = self.deadline;
         loop {
             tokio::select! {
                 ended = self.running.join_next() => match ended {
                     None => return Ending::Lost(error),
-                    Some(Ok((_, Attempt { outcome: Outcome::Done, .. }))) => tracing::warn!(
-                        "a message was handled but could not be acknowledged; the broker will hand it out again"
-                    ),
-                    Some(_) => {}
+                    Some(Ok((_, Attempt { outcome, .. }, took))) => {
+                        self.wanted.board.attempt_ended(&outcome, took);
+                        if outcome == Outcome::Done {
+                            tracing::warn!(
+                                "a message was handled but could not be acknowledged; the broker will hand it out again"
+                            );
+                        }
+                    }
+                    Some(Err(_)) => {}
                 },
                 Some(signal) = signals.recv() => {
                     if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
@@ -52,6 +59,7 @@ impl Session<'_> {
                         return Ending::SecondSignal(signal);
                     }
                     self.machine.handle(Event::Stop(StopReason::Signal));
+                    self.wanted.board.post(self.machine, Link::Lost);
                     deadline = later(self.wanted.grace);
                 }
                 () = at(deadline) => {

@@ -1,7 +1,8 @@
 //! The worker: takes messages, has them handled, settles each exactly once.
 //!
 //! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
-//! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
+//! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come,
+//! and `status` is what others see of it.
 
 mod batch;
 mod counts;
@@ -11,9 +12,11 @@ mod effects;
 mod ending;
 mod event;
 mod flights;
+mod handler_times;
 mod limits;
 mod machine;
 mod parker;
+mod status;
 mod taken;
 mod wanted;
 
@@ -21,6 +24,8 @@ pub use counts::Counts;
 pub use drained::{DrainCheck, Emptiness};
 pub use drive::Session;
 pub use event::{Effect, Event, LONGEST_HOLD, StopReason};
+pub use handler_times::{BOUNDS, HandlerTimes, OUTCOMES, Times};
 pub use limits::{DeadLetterBy, Limits, NackPath};
 pub use machine::Machine;
+pub use status::{Link, Phase, Status, StatusBoard};
 pub use wanted::{Ending, Handling, Printer, Wanted};

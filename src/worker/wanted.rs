@@ -1,6 +1,7 @@
 //! What a session works with: the user's wishes and the handler; and how it ends.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
@@ -8,6 +9,7 @@ use crate::handler::Handler;
 use crate::message::{Delivery, ResultTo};
 use crate::retry::{Jitter, RetryPath};
 use crate::topology::QueueName;
+use crate::worker::StatusBoard;
 
 /// What the user asked for, apart from what bounds the machine.
 pub struct Wanted {
@@ -33,6 +35,8 @@ pub struct Wanted {
     pub jitter: Jitter,
     /// Host and process, for the headers of dead letters.
     pub worker: String,
+    /// Where the worker's status is posted.
+    pub board: Arc<StatusBoard>,
 }
 
 /// How one session ended.

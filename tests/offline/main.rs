@@ -11,6 +11,7 @@ mod help;
 mod house;
 mod http_handler;
 mod lint;
+mod metrics;
 mod readme;
 mod route;
 mod routing_tests;
