@@ -33,7 +33,7 @@ const MAX_RETURNS: u64 = 20;
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
-    let watching = Watching::start(&args, session).await?;
+    let mut watching = Watching::start(&args, session).await?;
     let board = Arc::clone(&watching.board);
     // Until the first message is taken a signal has nothing to drain.
     let prepared = tokio::select! {
@@ -71,6 +71,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
     if let Some(handler) = &handler {
         handler.close().await;
     }
+    watching.hide_progress();
     // A worker that never got a message has nothing to sum up but its error.
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;

@@ -26,6 +26,7 @@ use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
 use crate::worker::status::Link;
 use crate::worker::taken::{Taken, taken};
+use crate::worker::telling::{Fate, LastAttempt, why};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
 /// How often idleness and emptiness are looked at.
@@ -36,6 +37,9 @@ pub(super) struct InWork {
     pub(super) delivery: Arc<Delivery>,
     pub(super) result: Option<HandlerResult>,
     pub(super) trace: Trace,
+    pub(super) last: LastAttempt,
+    /// What an ack means once its copy is confirmed.
+    pub(super) copied_as: Option<Fate>,
 }
 
 /// One subscription being worked.
@@ -244,6 +248,11 @@ impl<'s> Session<'s> {
                 delivery: Arc::new(delivery),
                 result: None,
                 trace: Trace::default(),
+                last: LastAttempt {
+                    number: Some(attempt),
+                    ..LastAttempt::default()
+                },
+                copied_as: None,
             },
         );
         Event::Delivered {
@@ -269,6 +278,11 @@ impl<'s> Session<'s> {
         if let Some(in_work) = self.deliveries.get_mut(&tag) {
             in_work.result = result;
             in_work.trace = trace;
+            in_work.last = LastAttempt {
+                number: self.machine.attempt(tag),
+                why: why(&outcome).map(str::to_owned),
+                took: Some(took),
+            };
         }
         Event::Finished {
             tag,

@@ -6,18 +6,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
-use crate::retry::{BuryReason, Outcome, RetryPath};
+use crate::retry::{BuryReason, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
 use crate::worker::parker::Purpose;
+use crate::worker::telling::Fate;
 use crate::worker::wanted::Handling;
 
 impl Session<'_> {
@@ -40,41 +41,49 @@ impl Session<'_> {
         handling: &mut Handling<'_>,
     ) -> Result<Option<Event>> {
         match effect {
-            Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
+            Effect::Run { tag, attempt } => {
+                self.tell_retry_in_place(tag);
+                return Ok(self.start(tag, attempt, handling));
+            }
             Effect::Hold { tag, wait } => {
+                self.tell_retry_in_place(tag);
                 self.held.spawn(async move {
                     tokio::time::sleep(wait).await;
                     tag
                 });
             }
             Effect::Ack { tag } => {
-                self.forget(tag);
+                let in_work = self.deliveries.get(&tag);
+                let copied_as = in_work.and_then(|in_work| in_work.copied_as);
+                self.forget(tag, copied_as.unwrap_or(Fate::Done));
                 self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
-                self.forget(tag);
                 if let Some(error) = self.missing(|path| &path.wait_queues).await? {
+                    self.forget(tag, Fate::Released);
                     self.subscription.release(tag).await?;
                     return Ok(Some(Event::Stop(StopReason::NotParked(error))));
                 }
+                self.forget(tag, Fate::Retried);
                 self.subscription.dead_letter(tag).await?;
                 self.retry_left();
             }
             Effect::Bury { tag } => {
-                self.forget(tag);
                 if let Some(error) = self.missing(|path| &path.dead_letter_queues).await? {
+                    self.forget(tag, Fate::Released);
                     self.subscription.release(tag).await?;
                     return Ok(Some(Event::Stop(StopReason::NotParked(error))));
                 }
+                self.forget(tag, Fate::DeadLettered);
                 self.subscription.dead_letter(tag).await?;
             }
             Effect::Requeue { tag } => {
-                self.forget(tag);
+                self.forget(tag, Fate::Retried);
                 self.subscription.requeue(tag).await?;
                 self.retry_left();
             }
             Effect::Release { tag } => {
-                self.forget(tag);
+                self.forget(tag, Fate::Released);
                 self.subscription.release(tag).await?;
             }
             Effect::Park {
@@ -90,6 +99,7 @@ impl Session<'_> {
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
                     let waiting =
                         path.waiting(&key, attempt, wait, self.wanted.jitter, fastrand::f64());
+                    in_work.copied_as = Some(Fate::Retried);
                     let changed = in_work.result.take().map(|result| result.body);
                     let copy = retry_copy(delivery, &waiting, attempt, changed);
                     self.parker.publish(tag, Purpose::Retry, copy);
@@ -117,10 +127,12 @@ impl Session<'_> {
         Ok(None)
     }
 
-    fn publish_dead_letter(&self, tag: u64, attempt: u32, reason: &BuryReason) -> Result<()> {
-        let (Some(in_work), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path) else {
+    fn publish_dead_letter(&mut self, tag: u64, attempt: u32, reason: &BuryReason) -> Result<()> {
+        let (Some(in_work), Some(path)) = (self.deliveries.get_mut(&tag), &self.wanted.path) else {
             return Ok(());
         };
+        in_work.copied_as = Some(Fate::DeadLettered);
+        in_work.last.why = Some(reason.why().to_owned());
         let delivery = &in_work.delivery;
         if let BuryReason::Returned { why } = reason {
             let message_id = delivery.properties.message_id.as_deref();
@@ -182,34 +194,12 @@ impl Session<'_> {
         }
     }
 
-    fn forget(&mut self, tag: u64) {
-        self.deliveries.remove(&tag);
+    /// Lets go of what is settled, and tells what became of it.
+    fn forget(&mut self, tag: u64, fate: Fate) {
         self.answering.remove(&tag);
-    }
-
-    /// Each failed attempt is told when it happens, not only summed up.
-    pub(super) fn tell(&self, tag: u64, outcome: &Outcome, took: Duration) {
-        let why = match outcome {
-            Outcome::Done | Outcome::Interrupted => return,
-            Outcome::Poison { why }
-            | Outcome::Failed { why, .. }
-            | Outcome::DownstreamDown { why }
-            | Outcome::CannotStart { why } => why,
-        };
-        let message_id = self
-            .deliveries
-            .get(&tag)
-            .and_then(|in_work| in_work.delivery.properties.message_id.as_deref());
-        tracing::warn!(
-            queue = %self.wanted.queue,
-            message_id,
-            attempt = self.machine.attempt(tag),
-            of = self.wanted.max_attempts,
-            outcome = outcome.word(),
-            why,
-            seconds = took.as_secs_f64(),
-            "attempt failed"
-        );
+        if let Some(in_work) = self.deliveries.remove(&tag) {
+            self.tell_fate(&in_work, fate);
+        }
     }
 
     fn retry_left(&mut self) {

@@ -18,6 +18,7 @@ mod machine;
 mod parker;
 mod status;
 mod taken;
+mod telling;
 mod wanted;
 
 pub use counts::Counts;
@@ -28,4 +29,5 @@ pub use handler_times::{BOUNDS, HandlerTimes, OUTCOMES, Times};
 pub use limits::{DeadLetterBy, Limits, NackPath};
 pub use machine::Machine;
 pub use status::{Link, Phase, Status, StatusBoard};
+pub use telling::Fate;
 pub use wanted::{Ending, Handling, Printer, Wanted};

@@ -118,6 +118,7 @@ fn one_door_to_each_outside_world() {
         ("lapin::", "amqp"),
         ("reqwest::", "management"),
         ("hyper::", "metrics"),
+        ("indicatif::", "output"),
         ("io::stdout()", "output"),
         ("io::stderr()", "output"),
         ("println!", "nowhere"),

@@ -2,8 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    dead_code,
-    reason = "test support: helpers are outside #[test] functions, and not every suite uses all of them"
+    reason = "test support: helpers are outside #[test] functions"
 )]
 
 use std::collections::BTreeMap;
@@ -95,7 +94,11 @@ impl Exposition {
             let (bound, all) = *buckets.last().unwrap();
             assert!(bound.is_infinite(), "{family} {labels:?}");
             let count = (format!("{family}_count"), labels.clone());
-            assert!(self.series.get(&count).is_some_and(|count| count.total_cmp(&all).is_eq()));
+            assert!(
+                self.series
+                    .get(&count)
+                    .is_some_and(|count| count.total_cmp(&all).is_eq())
+            );
             assert!(self.series.contains_key(&(format!("{family}_sum"), labels)));
         }
     }
