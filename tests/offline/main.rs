@@ -17,3 +17,4 @@ mod route;
 mod routing_tests;
 mod schema;
 mod topology_files;
+mod watching;
