@@ -26,7 +26,7 @@ use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
 use crate::worker::status::Link;
 use crate::worker::taken::{Taken, taken};
-use crate::worker::telling::{Fate, LastAttempt, why};
+use crate::worker::telling::{Fate, LastAttempt};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
 /// How often idleness and emptiness are looked at.
@@ -248,10 +248,7 @@ impl<'s> Session<'s> {
                 delivery: Arc::new(delivery),
                 result: None,
                 trace: Trace::default(),
-                last: LastAttempt {
-                    number: Some(attempt),
-                    ..LastAttempt::default()
-                },
+                last: LastAttempt::to_come(attempt),
                 copied_as: None,
             },
         );
@@ -278,11 +275,7 @@ impl<'s> Session<'s> {
         if let Some(in_work) = self.deliveries.get_mut(&tag) {
             in_work.result = result;
             in_work.trace = trace;
-            in_work.last = LastAttempt {
-                number: self.machine.attempt(tag),
-                why: why(&outcome).map(str::to_owned),
-                took: Some(took),
-            };
+            in_work.last = LastAttempt::ended(self.machine.attempt(tag), &outcome, took);
         }
         Event::Finished {
             tag,

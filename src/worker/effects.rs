@@ -42,7 +42,9 @@ impl Session<'_> {
     ) -> Result<Option<Event>> {
         match effect {
             Effect::Run { tag, attempt } => {
-                self.tell_retry_in_place(tag);
+                if attempt > 1 {
+                    self.tell_retry_in_place(tag);
+                }
                 return Ok(self.start(tag, attempt, handling));
             }
             Effect::Hold { tag, wait } => {
@@ -53,9 +55,7 @@ impl Session<'_> {
                 });
             }
             Effect::Ack { tag } => {
-                let in_work = self.deliveries.get(&tag);
-                let copied_as = in_work.and_then(|in_work| in_work.copied_as);
-                self.forget(tag, copied_as.unwrap_or(Fate::Done));
+                self.forget(tag, Fate::Done);
                 self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
@@ -198,6 +198,11 @@ impl Session<'_> {
     fn forget(&mut self, tag: u64, fate: Fate) {
         self.answering.remove(&tag);
         if let Some(in_work) = self.deliveries.remove(&tag) {
+            // An original whose copy is confirmed is acked too.
+            let fate = match fate {
+                Fate::Done => in_work.copied_as.unwrap_or(fate),
+                fate => fate,
+            };
             self.tell_fate(&in_work, fate);
         }
     }

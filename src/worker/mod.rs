@@ -1,8 +1,8 @@
 //! The worker: takes messages, has them handled, settles each exactly once.
 //!
 //! `machine` decides within its `limits` (no sockets, no clock), `drive` brings it
-//! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come,
-//! and `status` is what others see of it.
+//! each `event`, `effects` carries out what it says, `drained` says when nothing is left to
+//! come, `telling` logs what became of each message, `status` is what others see of it all.
 
 mod batch;
 mod counts;

@@ -36,7 +36,7 @@ impl Fate {
 }
 
 /// How the last attempt at a message went, as far as there was one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct LastAttempt {
     /// 1 for the first.
     pub(super) number: Option<u32>,
@@ -44,6 +44,25 @@ pub(super) struct LastAttempt {
     pub(super) why: Option<String>,
     /// How long the handler took.
     pub(super) took: Option<Duration>,
+}
+
+impl LastAttempt {
+    /// None was made yet.
+    pub(super) const fn to_come(number: u32) -> Self {
+        Self {
+            number: Some(number),
+            why: None,
+            took: None,
+        }
+    }
+
+    pub(super) fn ended(number: Option<u32>, outcome: &Outcome, took: Duration) -> Self {
+        Self {
+            number,
+            why: why(outcome).map(str::to_owned),
+            took: Some(took),
+        }
+    }
 }
 
 impl Session<'_> {
@@ -97,7 +116,7 @@ impl Session<'_> {
 }
 
 /// Why an attempt failed, if it did.
-pub(super) fn why(outcome: &Outcome) -> Option<&str> {
+fn why(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Done | Outcome::Interrupted => None,
         Outcome::Poison { why }
