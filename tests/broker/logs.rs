@@ -1,7 +1,6 @@
 //! The log of a worker: one line for each message, and none that a message can write.
 #![expect(
     clippy::expect_used,
-    clippy::indexing_slicing,
     reason = "helpers outside #[test] functions read what mq wrote"
 )]
 
