@@ -83,13 +83,12 @@ fn a_narrow_terminal_does_not_wrap_and_a_signal_leaves_it_clean() {
 #[test]
 fn an_error_leaves_the_terminal_clean() {
     let vhost = with_message();
-    let handler = Script::new("sleep 0.6; exit 69");
-    let ran = on_terminal(&vhost, 200, &[], &handler).run().code(69);
-    assert!(
-        ran.stdout.contains("work  0/s  acked 0  in flight 1"),
-        "{}",
-        ran.stdout
-    );
+    let handler = Script::new("while [ ! -e $(dirname $0)/go ]; do sleep 0.02; done; exit 69");
+    let running = on_terminal(&vhost, 200, &[], &handler).spawn();
+    let line = "work  0/s  acked 0  in flight 1";
+    wait_until("the line", || running.stdout_so_far().contains(line));
+    handler.leave("go");
+    let ran = running.wait().code(69);
     let after = Screen::after(200, &ran.stdout).text();
     let lines: Vec<&str> = after.lines().collect();
     assert!(
