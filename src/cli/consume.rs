@@ -234,6 +234,13 @@ pub struct ConsumeArgs {
     #[arg(long, value_name = "JITTER")]
     pub jitter: Option<Jitter>,
 
+    /// Serve metrics at this address: /metrics for Prometheus, /healthz and /readyz
+    ///
+    /// HOST:PORT, or PORT for 127.0.0.1 only; with port 0 the address is told on standard error.
+    /// It listens before the broker is connected, until the worker ends.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<String>,
+
     /// Where to start reading a stream: first, last, next, an offset or a time (2026-01-31T12:00:00Z or @SECONDS) [default: next]
     ///
     /// A position that --offset-file keeps goes before it. Brokers find a time by whole chunks, so

@@ -13,6 +13,7 @@ use super::dedupe_store::dedupe_store;
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
 use super::session::Session;
+use super::watching::Watching;
 use super::{message_schemas, signals, topology_files};
 use crate::amqp::{Connection, Frames};
 use crate::cli::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg};
@@ -25,7 +26,8 @@ use crate::output::{self, Format, delivery_json, summary_json, summary_text};
 use crate::retry::{DEFAULT_MAX_ATTEMPTS, OnExhausted, Strategy};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 use crate::worker::{
-    DeadLetterBy, Handling, Limits, Machine, NackPath, Printer, Reading, StopReason, Wanted,
+    DeadLetterBy, Handling, Limits, Link, Machine, NackPath, Printer, Reading, StatusBoard,
+    StopReason, Wanted,
 };
 
 /// As often as RabbitMQ 4 itself delivers a message anew where no limit is set.
@@ -33,9 +35,11 @@ const MAX_RETURNS: u64 = 20;
 
 pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<Exit> {
     let mut signals = signals::listen()?;
+    let mut watching = Watching::start(&args, session).await?;
+    let board = Arc::clone(&watching.board);
     // Until the first message is taken a signal has nothing to drain.
     let prepared = tokio::select! {
-        prepared = prepare(args, session) => prepared?,
+        prepared = prepare(args, session, board) => prepared?,
         _ = signals.recv() => return Ok(Exit::Done),
     };
     let Prepared {
@@ -67,6 +71,7 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         &mut signals,
     )
     .await;
+    wanted.board.post(&machine, Link::Lost);
     if let Some(handler) = &handler {
         handler.close().await;
     }
@@ -75,11 +80,13 @@ pub(super) async fn run(args: ConsumeArgs, session: &Session) -> anyhow::Result<
         Some(reading) => reading.finish().await,
         None => Ok(()),
     };
+    watching.hide_progress();
     // A worker that never got a message has nothing to sum up but its error.
     if worked.is_ok() || machine.counts().received > 0 {
         summarise(session, &wanted, &machine, args.print)?;
     }
     kept?;
+    drop(watching);
     Ok(match worked? {
         Worked::Stopped => verdict(&wanted, &machine, end.as_ref())?,
         Worked::SecondSignal(number) => Exit::Signal(number),
@@ -96,7 +103,11 @@ struct Prepared {
 }
 
 /// Everything that must be right before the first message is taken.
-async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
+async fn prepare(
+    args: ConsumeArgs,
+    session: &Session,
+    board: Arc<StatusBoard>,
+) -> Result<Prepared> {
     let queue = QueueName::of_existing(&args.queue)?;
     let handler = handler(&args)?;
     warn_of_swallowed_flags("--exec", &args.exec);
@@ -190,6 +201,7 @@ async fn prepare(args: ConsumeArgs, session: &Session) -> Result<Prepared> {
         dedupe,
         contracts,
         worker: worker_name(),
+        board,
     };
     let reading = stream.map(Stream::read).transpose()?;
     Ok(Prepared {
@@ -280,6 +292,7 @@ fn warn_of_swallowed_flags(option: &str, command: &[OsString]) {
         "--delays",
         "--jitter",
         "--output",
+        "--metrics",
     ];
     for flag in own {
         if command.iter().skip(1).any(|argument| argument == flag) {

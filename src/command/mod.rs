@@ -33,6 +33,7 @@ mod topology_survey;
 mod topology_test;
 mod topology_validate;
 mod wait;
+mod watching;
 
 use std::ffi::OsString;
 use std::io;
@@ -44,7 +45,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, OutputFormat, TopologyCommand};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, LogWriter};
 
 use session::Session;
 
@@ -218,11 +219,19 @@ fn log_to_stderr(global: &GlobalArgs) {
     let filter = EnvFilter::new(format!("off,mq={level}"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
         .with_target(false)
         .with_ansi(false);
     match global.log_format {
-        LogFormat::Text => builder.without_time().init(),
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Text => builder
+            .with_writer(|| LogWriter::Text)
+            .without_time()
+            .init(),
+        LogFormat::Json => builder
+            .with_writer(|| LogWriter::Json)
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .init(),
     }
 }

@@ -86,6 +86,7 @@ pub(super) async fn work(
             machine.handle(Event::Stop(StopReason::Signal));
             return Ok(Worked::Stopped);
         };
+        wanted.board.reconnected();
         connection = back;
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::amqp::{Connection, Frames};
-use crate::cli::{GlobalArgs, OutputFormat};
+use crate::cli::{GlobalArgs, LogFormat, OutputFormat};
 use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret};
 use crate::error::{Error, ErrorKind, Result};
 use crate::management::Management;
@@ -23,6 +23,8 @@ pub(super) struct Session {
     pub(super) limit: Duration,
     pub(super) format: Format,
     quiet: bool,
+    /// Whether a progress line may be shown, if there is a terminal.
+    pub(super) shows_progress: bool,
 }
 
 impl Session {
@@ -74,6 +76,7 @@ impl Session {
                 OutputFormat::Jsonl => Format::JsonLines,
             },
             quiet: global.quiet,
+            shows_progress: !global.quiet && global.log_format == LogFormat::Text,
         })
     }
 

@@ -10,15 +10,18 @@ mod destroy;
 mod dlq;
 mod graph;
 mod junit;
+mod log;
 mod migrate;
 mod plan;
+mod progress;
+mod progress_text;
 mod proof;
 mod publish;
 mod route;
 mod table;
 mod text;
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -29,8 +32,11 @@ pub use destroy::{destroy_json, destroy_text};
 pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
 pub use graph::graph_json;
 pub use junit::junit_xml;
+pub use log::LogWriter;
 pub use migrate::{migrate_json, migrate_text};
 pub use plan::{plan_json, plan_text};
+pub use progress::Progress;
+pub use progress_text::{Rate, bar_line, worker_line};
 pub use proof::{check_lines, proof_json, proof_text};
 pub use publish::{receipt_json, receipt_text};
 pub use route::{outlook_json, outlook_text};
@@ -92,14 +98,18 @@ pub fn page(page: &[u8]) -> io::Result<()> {
 
 /// Says something to the person; if nobody listens, nobody listens.
 pub fn talk(text: &str) {
-    let mut err = io::stderr().lock();
-    let _ = writeln!(err, "{text}");
+    progress::to_stderr(format!("{text}\n").as_bytes());
 }
 
 /// Passes bytes of a child on to standard error as they are.
 pub fn pass_to_stderr(bytes: &[u8]) {
-    let mut err = io::stderr().lock();
-    let _ = err.write_all(bytes);
+    progress::to_stderr(bytes);
+}
+
+/// Whether data goes to a terminal.
+#[must_use]
+pub fn data_is_on_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 fn written(error: &io::Error) -> Error {

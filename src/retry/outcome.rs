@@ -32,3 +32,18 @@ pub enum Outcome {
     /// Stopped by us before it ended; says nothing about the message.
     Interrupted,
 }
+
+impl Outcome {
+    /// One word for it, as logs and metrics have it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Poison { .. } => "poison",
+            Self::Failed { .. } => "failed",
+            Self::DownstreamDown { .. } => "downstream_down",
+            Self::CannotStart { .. } => "cannot_start",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}

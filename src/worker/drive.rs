@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
-use crate::dedupe::{Answer, Desk, Store};
+use crate::dedupe::{Answer, Claim, Desk, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Delivery, ResultTo};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
@@ -27,7 +27,9 @@ use crate::worker::machine::Machine;
 use crate::worker::parker::Parker;
 use crate::worker::pause::Pausing;
 use crate::worker::reading::Reading;
+use crate::worker::status::Link;
 use crate::worker::taken::{Taken, taken};
+use crate::worker::telling::{Fate, LastAttempt};
 use crate::worker::wanted::{Ending, Handling, Wanted};
 
 /// How often idleness and emptiness are looked at.
@@ -42,6 +44,9 @@ pub(super) struct InWork {
     pub(super) attempt: u32,
     /// Where it stands in its stream.
     pub(super) offset: Option<u64>,
+    pub(super) last: LastAttempt,
+    /// What its ack means, if not that it is done: a copy of it is, or its like was.
+    pub(super) acked_as: Option<Fate>,
 }
 
 /// One subscription being worked.
@@ -55,7 +60,7 @@ pub struct Session<'s> {
     pub(super) on_probation: bool,
     pub(super) machine: &'s mut Machine,
     pub(super) deliveries: BTreeMap<u64, InWork>,
-    pub(super) running: JoinSet<(u64, Attempt)>,
+    pub(super) running: JoinSet<(u64, Attempt, Duration)>,
     pub(super) held: JoinSet<u64>,
     pub(super) parker: Parker,
     pub(super) answering: BTreeSet<u64>,
@@ -141,6 +146,7 @@ impl<'s> Session<'s> {
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.wanted.board.post(self.machine, Link::Up);
             if self.machine.is_done() && !self.subscribed {
                 self.close_desk().await;
                 return Ending::Done;
@@ -192,16 +198,17 @@ impl<'s> Session<'s> {
 
     pub(super) async fn ended(
         &mut self,
-        ended: std::result::Result<(u64, Attempt), tokio::task::JoinError>,
+        ended: std::result::Result<(u64, Attempt, Duration), tokio::task::JoinError>,
         handling: &mut Handling<'_>,
     ) -> Result<()> {
-        let (tag, attempt) = ended.map_err(|error| {
+        let (tag, attempt, took) = ended.map_err(|error| {
             Error::new(
                 ErrorKind::Internal,
                 format!("a handler task broke: {error}"),
             )
         })?;
-        let event = self.finished(tag, attempt);
+        self.wanted.board.attempt_ended(&attempt.outcome, took);
+        let event = self.finished(tag, attempt, took);
         self.apply(event, handling).await
     }
 
@@ -268,6 +275,8 @@ impl<'s> Session<'s> {
                 trace: Trace::default(),
                 attempt: 0,
                 offset,
+                last: LastAttempt::to_come(attempt),
+                acked_as: None,
             },
         );
         Event::Delivered {
@@ -279,13 +288,13 @@ impl<'s> Session<'s> {
     }
 
     /// Keeps what the attempt left behind until its message is settled.
-    fn finished(&mut self, tag: u64, attempt: Attempt) -> Event {
+    fn finished(&mut self, tag: u64, attempt: Attempt, took: Duration) -> Event {
         let Attempt {
             outcome,
             result,
             trace,
         } = attempt;
-        self.tell(tag, &outcome);
+        self.tell(tag, &outcome, took);
         let publishes = outcome == Outcome::Done && self.answers(tag);
         let changes = matches!(outcome, Outcome::Failed { .. }) && self.wanted.retry_with_result;
         let result = result.filter(|_| publishes || changes);
@@ -293,6 +302,7 @@ impl<'s> Session<'s> {
         if let Some(in_work) = self.deliveries.get_mut(&tag) {
             in_work.result = result;
             in_work.trace = trace;
+            in_work.last = LastAttempt::ended(self.machine.attempt(tag), &outcome, took);
         }
         Event::Finished {
             tag,
@@ -369,6 +379,9 @@ impl<'s> Session<'s> {
     ) -> Result<()> {
         match answer {
             Answer::Claimed { tag, result } => {
+                if let (Ok(Claim::Done), Some(in_work)) = (&result, self.deliveries.get_mut(&tag)) {
+                    in_work.acked_as = Some(Fate::Deduplicated);
+                }
                 self.apply(Event::Claimed { tag, result }, handling).await
             }
             Answer::Recorded { tags, result } => {

@@ -13,11 +13,12 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
-use crate::retry::{Attempt, BuryReason, Outcome, RetryPath};
+use crate::retry::{Attempt, BuryReason, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
 use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
 use crate::worker::parker::Purpose;
+use crate::worker::telling::Fate;
 use crate::worker::wanted::Handling;
 
 impl Session<'_> {
@@ -50,43 +51,51 @@ impl Session<'_> {
                     desk.record(tag);
                 }
             }
-            Effect::Run { tag, attempt } => return Ok(self.start(tag, attempt, handling)),
+            Effect::Run { tag, attempt } => {
+                if attempt > 1 {
+                    self.tell_retry_in_place(tag);
+                }
+                return Ok(self.start(tag, attempt, handling));
+            }
             Effect::Hold { tag, wait } => {
+                self.tell_retry_in_place(tag);
                 self.held.spawn(async move {
                     tokio::time::sleep(wait).await;
                     tag
                 });
             }
             Effect::Ack { tag } => {
-                let offset = self.forget(tag);
+                let offset = self.forget(tag, Fate::Done);
                 if let (Some(offset), Some(reading)) = (offset, &mut self.reading) {
                     reading.done(offset);
                 }
                 self.subscription.ack(tag);
             }
             Effect::DeadLetter { tag } => {
-                self.forget(tag);
                 if let Some(error) = self.missing(|path| &path.wait_queues).await? {
+                    self.forget(tag, Fate::Released);
                     self.subscription.release(tag).await?;
                     return Ok(Some(Event::Stop(StopReason::NotParked(error))));
                 }
+                self.forget(tag, Fate::Retried);
                 self.subscription.dead_letter(tag).await?;
                 self.retry_left();
             }
             Effect::Bury { tag } => {
-                self.forget(tag);
                 if let Some(error) = self.missing(|path| &path.dead_letter_queues).await? {
+                    self.forget(tag, Fate::Released);
                     self.subscription.release(tag).await?;
                     return Ok(Some(Event::Stop(StopReason::NotParked(error))));
                 }
+                self.forget(tag, Fate::DeadLettered);
                 self.subscription.dead_letter(tag).await?;
             }
             Effect::Requeue { tag } => {
-                self.forget(tag);
+                self.forget(tag, Fate::Retried);
                 self.subscription.requeue(tag).await?;
                 self.retry_left();
             }
-            Effect::Release { tag } => match self.forget(tag) {
+            Effect::Release { tag } => match self.forget(tag, Fate::Released) {
                 Some(offset) => self.leave_unread(tag, offset),
                 None => self.subscription.release(tag).await?,
             },
@@ -103,6 +112,7 @@ impl Session<'_> {
                     let key = RoutingKey::new(delivery.routing_key.clone())?;
                     let waiting =
                         path.waiting(&key, attempt, wait, self.wanted.jitter, fastrand::f64());
+                    in_work.acked_as = Some(Fate::Retried);
                     let changed = in_work.result.take().map(|result| result.body);
                     let copy = retry_copy(delivery, &waiting, attempt, changed);
                     self.parker.publish(tag, Purpose::Retry, copy);
@@ -134,10 +144,12 @@ impl Session<'_> {
         Ok(None)
     }
 
-    fn publish_dead_letter(&self, tag: u64, attempt: u32, reason: &BuryReason) -> Result<()> {
-        let (Some(in_work), Some(path)) = (self.deliveries.get(&tag), &self.wanted.path) else {
+    fn publish_dead_letter(&mut self, tag: u64, attempt: u32, reason: &BuryReason) -> Result<()> {
+        let (Some(in_work), Some(path)) = (self.deliveries.get_mut(&tag), &self.wanted.path) else {
             return Ok(());
         };
+        in_work.acked_as = Some(Fate::DeadLettered);
+        in_work.last.why = Some(reason.why().to_owned());
         let delivery = &in_work.delivery;
         if let BuryReason::Returned { why } = reason {
             let message_id = delivery.properties.message_id.as_deref();
@@ -189,13 +201,14 @@ impl Session<'_> {
                 let contracts = self.wanted.contracts.clone();
                 // In its own task: a large body takes its time to be read.
                 self.running.spawn(async move {
+                    let began = Instant::now();
                     let broken = contracts
                         .and_then(|contracts| contracts.broken_by(&job.queue, &job.delivery));
                     let ended = match broken {
                         Some(why) => Attempt::against_contract(why),
                         None => handler.run(job, kill).await,
                     };
-                    (tag, ended)
+                    (tag, ended, began.elapsed())
                 });
                 None
             }
@@ -207,36 +220,21 @@ impl Session<'_> {
         }
     }
 
-    /// Gives where it stood in its stream.
-    fn forget(&mut self, tag: u64) -> Option<u64> {
+    /// Lets go of what is settled, and tells what became of it. Gives where it
+    /// stood in its stream.
+    fn forget(&mut self, tag: u64, fate: Fate) -> Option<u64> {
         self.answering.remove(&tag);
         if let Some(desk) = &mut self.desk {
             desk.forget(tag);
         }
-        self.deliveries.remove(&tag)?.offset
-    }
-
-    /// Each failed attempt is told when it happens, not only summed up.
-    pub(super) fn tell(&self, tag: u64, outcome: &Outcome) {
-        let why = match outcome {
-            Outcome::Done | Outcome::Interrupted => return,
-            Outcome::Poison { why }
-            | Outcome::Failed { why, .. }
-            | Outcome::DownstreamDown { why }
-            | Outcome::CannotStart { why } => why,
+        let in_work = self.deliveries.remove(&tag)?;
+        // An original whose copy is confirmed is acked too.
+        let fate = match fate {
+            Fate::Done => in_work.acked_as.unwrap_or(fate),
+            fate => fate,
         };
-        let message_id = self
-            .deliveries
-            .get(&tag)
-            .and_then(|in_work| in_work.delivery.properties.message_id.as_deref());
-        tracing::warn!(
-            queue = %self.wanted.queue,
-            message_id,
-            attempt = self.machine.attempt(tag),
-            of = self.wanted.max_attempts,
-            why,
-            "attempt failed"
-        );
+        self.tell_fate(&in_work, fate);
+        in_work.offset
     }
 
     fn retry_left(&mut self) {

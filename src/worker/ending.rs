@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::retry::{Attempt, Outcome};
 use crate::worker::drive::{Session, at, later};
 use crate::worker::event::{Event, StopReason};
+use crate::worker::status::Link;
 use crate::worker::wanted::{Ending, Handling};
 
 impl Session<'_> {
@@ -66,6 +67,7 @@ impl Session<'_> {
         signals: &mut mpsc::UnboundedReceiver<u8>,
     ) -> Ending {
         self.machine.handle(Event::ConnectionLost);
+        self.wanted.board.post(self.machine, Link::Lost);
         let mut deadline = self.deadline;
         loop {
             tokio::select! {
@@ -74,8 +76,13 @@ impl Session<'_> {
                         self.close_desk().await;
                         return Ending::Lost(error);
                     }
-                    Some(Ok((tag, Attempt { outcome: Outcome::Done, .. }))) => self.done_unacked(tag),
-                    Some(_) => {}
+                    Some(Ok((tag, Attempt { outcome, .. }, took))) => {
+                        self.wanted.board.attempt_ended(&outcome, took);
+                        if outcome == Outcome::Done {
+                            self.done_unacked(tag);
+                        }
+                    }
+                    Some(Err(_)) => {}
                 },
                 Some(signal) = signals.recv() => {
                     if matches!(self.machine.stop_reason(), Some(StopReason::Signal)) {
@@ -83,6 +90,7 @@ impl Session<'_> {
                         return Ending::SecondSignal(signal);
                     }
                     self.machine.handle(Event::Stop(StopReason::Signal));
+                    self.wanted.board.post(self.machine, Link::Lost);
                     deadline = later(self.wanted.grace);
                 }
                 () = at(deadline) => {

@@ -11,6 +11,7 @@ use crate::handler::Handler;
 use crate::message::{Delivery, ResultTo};
 use crate::retry::{Jitter, RetryPath};
 use crate::topology::QueueName;
+use crate::worker::StatusBoard;
 
 /// What the user asked for, apart from what bounds the machine.
 pub struct Wanted {
@@ -40,6 +41,8 @@ pub struct Wanted {
     pub contracts: Option<Arc<Contracts>>,
     /// Host and process, for the headers of dead letters.
     pub worker: String,
+    /// Where the worker's status is posted.
+    pub board: Arc<StatusBoard>,
 }
 
 /// How one session ended.

@@ -24,12 +24,15 @@ mod in_use;
 mod inspect;
 mod journey;
 mod ledger;
+mod logs;
 mod many;
+mod metrics;
 mod migrate;
 mod orders;
 mod outage;
 mod plan;
 mod policies;
+mod progress;
 #[expect(dead_code, reason = "the ledger uses more of it")]
 mod proxy;
 mod prune;

@@ -8,9 +8,11 @@
     reason = "test support: helpers are outside #[test] functions, start processes, and not every suite uses all of them"
 )]
 
+pub(crate) mod exposition;
 pub(crate) mod http_server;
 pub(crate) mod redis;
 pub(crate) mod schema;
+pub(crate) mod screen;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -75,6 +77,29 @@ impl Mq {
             .arg(self.command.get_program())
             .args(self.command.get_args())
             .env_clear();
+        for (name, value) in self.command.get_envs() {
+            command.env(name, value.unwrap());
+        }
+        command.current_dir(self.command.get_current_dir().unwrap());
+        self.command = command;
+        self
+    }
+
+    /// The same process, on a terminal of so many columns: what it writes to
+    /// either output arrives as standard output. By `script`, which is essential
+    /// in Debian (bsdutils).
+    pub(crate) fn on_terminal(mut self, columns: u16) -> Self {
+        let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
+        let words: Vec<String> = std::iter::once(self.command.get_program())
+            .chain(self.command.get_args())
+            .map(quoted)
+            .collect();
+        let line = format!("stty rows 24 cols {columns} && exec {}", words.join(" "));
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .env_clear()
+            .env("TERM", "xterm");
         for (name, value) in self.command.get_envs() {
             command.env(name, value.unwrap());
         }
@@ -160,6 +185,10 @@ impl Running {
 
     pub(crate) fn stderr_so_far(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
+    }
+
+    pub(crate) fn stdout_so_far(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.lock().unwrap()).into_owned()
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
@@ -303,6 +332,11 @@ impl Script {
     /// A file next to the script, for what it wants to leave behind.
     pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Leaves an empty file next to the script, which it may wait for.
+    pub(crate) fn leave(&self, name: &str) {
+        std::fs::write(self.file(name), "").unwrap();
     }
 
     pub(crate) fn lines(&self, name: &str) -> Vec<String> {
