@@ -101,8 +101,8 @@ pub(super) fn rule_broken(error: &ValidationError<'_>) -> String {
     let what = match error.kind() {
         Kind::Required { property } => format!("{property} is missing"),
         Kind::FalseSchema => format!("{} is not allowed here", value(error.instance())),
-        Kind::BacktrackLimitExceeded { .. } => format!(
-            "{} cannot be compared with the pattern, which takes too many steps",
+        Kind::RegexEngineFailure { .. } => format!(
+            "{} could not be compared with the pattern",
             value(error.instance())
         ),
         _ => error.masked_with(value(error.instance())).to_string(),
@@ -116,7 +116,7 @@ pub(super) fn rule_broken(error: &ValidationError<'_>) -> String {
 }
 
 /// A value as JSON, cut where it becomes long.
-fn value(value: &Json) -> String {
+pub(super) fn value(value: &Json) -> String {
     let mut start = Start::default();
     // Only as much is written as is told: the value may be the whole body.
     let whole = serde_json::to_writer(&mut start, value).is_ok();
