@@ -208,17 +208,10 @@ impl<'s> Session<'s> {
             Incoming::Delivery(tag, delivery) => {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
-                let offset = match self.reading.as_deref_mut().map(|r| r.takes(&delivery)) {
-                    Some(offset) => match offset? {
-                        Some(offset) => Some(offset),
-                        None => {
-                            self.subscription.ack(tag);
-                            return Ok(());
-                        }
-                    },
-                    None => None,
-                };
-                let event = self.take(tag, *delivery, offset);
+                if self.passes_over(tag, &delivery)? {
+                    return Ok(());
+                }
+                let event = self.take(tag, *delivery);
                 let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
                 let widens = self.machine.stop_reason().is_none()
                     && !self.machine.is_paused()
@@ -241,7 +234,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn take(&mut self, tag: u64, delivery: Delivery, offset: Option<u64>) -> Event {
+    fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
         let Taken {
             attempt,
             nack_is_unsafe,
@@ -254,6 +247,7 @@ impl<'s> Session<'s> {
         if attempt > 1 {
             self.retries_out = self.retries_out.saturating_sub(1);
         }
+        let offset = delivery.stream_offset().filter(|_| self.reading.is_some());
         self.deliveries.insert(
             tag,
             InWork {
@@ -292,29 +286,6 @@ impl<'s> Session<'s> {
             tag,
             outcome,
             result: is_used,
-        }
-    }
-
-    /// Direct replies go to a client's connection and to no queue. 3.10 and 4.0
-    /// return them as unroutable and deliver them all the same (measured on
-    /// 3.10.8 and 4.0.5; not so on 4.3.6).
-    fn is_direct_reply(&self, tag: u64) -> bool {
-        self.deliveries
-            .get(&tag)
-            .and_then(|in_work| in_work.delivery.properties.reply_to.as_deref())
-            .is_some_and(|reply_to| reply_to.starts_with("amq.rabbitmq.reply-to."))
-    }
-
-    /// Whether there is somebody to give a result to.
-    fn answers(&self, tag: u64) -> bool {
-        match &self.wanted.results {
-            None => false,
-            Some(ResultTo::Exchange { .. }) => true,
-            Some(ResultTo::ReplyTo) => self
-                .deliveries
-                .get(&tag)
-                .and_then(|in_work| in_work.delivery.properties.reply_to.as_ref())
-                .is_some_and(|reply_to| !reply_to.is_empty()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! each `event`, `effects` carries out what it says, `drained` says when nothing is left to come.
 //! Of a stream a `reading` knows what is wanted. An `outage` downstream is waited out in a `pause`.
 
+mod answering;
 mod batch;
 mod counts;
 mod drained;
