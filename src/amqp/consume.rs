@@ -11,7 +11,7 @@ use crate::amqp::Connection;
 use crate::amqp::acks::{Acks, DueAck};
 use crate::amqp::convert::{from_properties, short, table};
 use crate::amqp::failure::explain;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::field::{FieldTable, FieldValue};
 use crate::message::Delivery;
 use crate::topology::QueueName;
@@ -52,7 +52,9 @@ impl<'c> Subscription<'c> {
     ) -> Result<Self> {
         let channel = connection.channel().await?;
         let arguments = arguments(start);
-        let consumer = subscribe(connection, &channel, queue, prefetch, &arguments).await?;
+        let consumer = subscribe(connection, &channel, queue, prefetch, &arguments)
+            .await
+            .map_err(no_stream)?;
         Ok(Self {
             connection,
             channel,
@@ -198,6 +200,18 @@ impl<'c> Subscription<'c> {
                     .basic_cancel(self.consumer.tag(), BasicCancelOptions::default()),
             )
             .await
+    }
+}
+
+/// A broker names the argument that it does not know of other queues (measured
+/// on 3.10.8, 4.0.5 and 4.3.6).
+fn no_stream(error: Error) -> Error {
+    if error.message().contains("invalid arg 'x-stream-offset'") {
+        error
+            .as_kind(ErrorKind::Usage)
+            .hint("only streams have offsets: for other queues leave out --from and --offset-file")
+    } else {
+        error
     }
 }
 

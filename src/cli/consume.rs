@@ -34,6 +34,8 @@ use crate::topology::Jitter;
 /// must be asked for, by the topology file or by --strategy, and is then proved. A
 /// queue whose dead letters would vanish is not
 /// worked at all.
+///
+/// A stream is read from where --from says; --offset-file keeps how far it was done.
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("handling").required(true).args(["exec", "exec_stream", "http", "print"]),
@@ -60,16 +62,20 @@ Examples:
   mq consume orders.queue --pause-after 5 --exec ./handle-order
   mq consume orders.queue --prefetch 8 --http http://localhost:8080/orders
   mq consume orders.dlq --print --max-messages 1
+  mq consume events --from first --offset-file billing.offset --dead-letter-queue events.dlq --exec ./bill
 
 Exit codes:
   0 stopped as asked (SIGTERM, SIGINT or SIGHUP, --max-messages, --until-empty, --idle-timeout)
   2 the queue's dead letters would be lost, or the topology is not as the file says
-  65 the queue does not exist or was deleted
+  64 --from and the like for a queue that is no stream
+  65 the queue does not exist or was deleted, or the offset file is damaged or of another stream
   67 the dead-letter queue is not bound any more
-  69 the handler cannot be started or said 69, or the broker is gone for good
+  69 the handler cannot be started or said 69, a message of a stream has nowhere to be set aside, or the broker is gone for good
+  74 the offset file cannot be read or written
   77 permission refused
   128+n a second signal: handlers were killed, their messages went back"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ConsumeArgs {
     /// The queue
     pub queue: String,

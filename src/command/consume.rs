@@ -125,16 +125,7 @@ async fn prepare(
     };
     let max_attempts = policy.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
     let connection = session.connect(NAME, Frames::Large).await?;
-    if connection.queue_status(&queue).await?.is_none() {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!(
-                "queue '{queue}' does not exist in vhost '{}'",
-                session.vhost()?
-            ),
-        )
-        .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost"));
-    }
+    must_exist(&connection, session, &queue).await?;
     let stream = consume_stream::stream(&args, session, &connection, &queue, file.as_ref()).await?;
     // Printing never fails an attempt, so nothing can be dead-lettered.
     let (path, nack_path) = match (&handler, &stream) {
@@ -212,6 +203,20 @@ async fn prepare(
         limits,
         reading,
     })
+}
+
+async fn must_exist(connection: &Connection, session: &Session, queue: &QueueName) -> Result<()> {
+    if connection.queue_status(queue).await?.is_some() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::NotFound,
+        format!(
+            "queue '{queue}' does not exist in vhost '{}'",
+            session.vhost()?
+        ),
+    )
+    .hint("declare it first (`mq topology apply FILE`), or check its name and the vhost"))
 }
 
 /// What works the messages; nothing, when they are only printed.

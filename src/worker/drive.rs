@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::amqp::{Connection, Incoming, Subscription};
-use crate::dedupe::{Answer, Claim, Desk, Store};
+use crate::dedupe::{Desk, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Delivery, ResultTo};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
+use crate::worker::deduping::next_answer;
 use crate::worker::drained::{DrainCheck, Emptiness};
 use crate::worker::event::{Event, StopReason};
 use crate::worker::machine::Machine;
@@ -221,17 +222,10 @@ impl<'s> Session<'s> {
             Incoming::Delivery(tag, delivery) => {
                 self.last_activity = Instant::now();
                 self.drain_check.disturbed();
-                let offset = match self.reading.as_deref_mut().map(|r| r.takes(&delivery)) {
-                    Some(offset) => match offset? {
-                        Some(offset) => Some(offset),
-                        None => {
-                            self.subscription.ack(tag);
-                            return Ok(());
-                        }
-                    },
-                    None => None,
-                };
-                let event = self.take(tag, *delivery, offset);
+                if self.passes_over(tag, &delivery)? {
+                    return Ok(());
+                }
+                let event = self.take(tag, *delivery);
                 let is_harmless = matches!(event, Event::Delivered { returns: 0, .. });
                 let widens = self.machine.stop_reason().is_none()
                     && !self.machine.is_paused()
@@ -254,7 +248,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn take(&mut self, tag: u64, delivery: Delivery, offset: Option<u64>) -> Event {
+    fn take(&mut self, tag: u64, delivery: Delivery) -> Event {
         let Taken {
             attempt,
             nack_is_unsafe,
@@ -267,6 +261,7 @@ impl<'s> Session<'s> {
         if attempt > 1 {
             self.retries_out = self.retries_out.saturating_sub(1);
         }
+        let offset = delivery.stream_offset().filter(|_| self.reading.is_some());
         self.deliveries.insert(
             tag,
             InWork {
@@ -311,29 +306,6 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Direct replies go to a client's connection and to no queue. 3.10 and 4.0
-    /// return them as unroutable and deliver them all the same (measured on
-    /// 3.10.8 and 4.0.5; not so on 4.3.6).
-    fn is_direct_reply(&self, tag: u64) -> bool {
-        self.deliveries
-            .get(&tag)
-            .and_then(|in_work| in_work.delivery.properties.reply_to.as_deref())
-            .is_some_and(|reply_to| reply_to.starts_with("amq.rabbitmq.reply-to."))
-    }
-
-    /// Whether there is somebody to give a result to.
-    fn answers(&self, tag: u64) -> bool {
-        match &self.wanted.results {
-            None => false,
-            Some(ResultTo::Exchange { .. }) => true,
-            Some(ResultTo::ReplyTo) => self
-                .deliveries
-                .get(&tag)
-                .and_then(|in_work| in_work.delivery.properties.reply_to.as_ref())
-                .is_some_and(|reply_to| !reply_to.is_empty()),
-        }
-    }
-
     async fn published(
         &mut self,
         tag: u64,
@@ -359,39 +331,13 @@ impl<'s> Session<'s> {
                     }
                 } else {
                     // A copy of it must not be done again.
-                    if let Some(desk) = &mut self.desk {
-                        desk.record(tag);
-                    }
+                    self.record(tag);
                     let why = format!("the work is done, but {}", error.message());
                     Event::NobodyToAnswer { tag, why }
                 };
                 self.apply(event, handling).await
             }
             result => self.apply(Event::Published { tag, result }, handling).await,
-        }
-    }
-
-    /// What the dedupe store says.
-    pub(super) async fn answered(
-        &mut self,
-        answer: Answer,
-        handling: &mut Handling<'_>,
-    ) -> Result<()> {
-        match answer {
-            Answer::Claimed { tag, result } => {
-                if let (Ok(Claim::Done), Some(in_work)) = (&result, self.deliveries.get_mut(&tag)) {
-                    in_work.acked_as = Some(Fate::Deduplicated);
-                }
-                self.apply(Event::Claimed { tag, result }, handling).await
-            }
-            Answer::Recorded { tags, result } => {
-                for tag in tags {
-                    let result = result.clone();
-                    self.apply(Event::Recorded { tag, result }, handling)
-                        .await?;
-                }
-                Ok(())
-            }
         }
     }
 
@@ -444,13 +390,6 @@ impl<'s> Session<'s> {
             }
         }
         Ok(ready)
-    }
-}
-
-async fn next_answer(desk: &mut Option<Desk>) -> Answer {
-    match desk {
-        Some(desk) => desk.next().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -41,16 +41,8 @@ impl Session<'_> {
         handling: &mut Handling<'_>,
     ) -> Result<Option<Event>> {
         match effect {
-            Effect::Claim { tag } => {
-                if let (Some(desk), Some(in_work)) = (&mut self.desk, self.deliveries.get(&tag)) {
-                    desk.claim(tag, &in_work.delivery);
-                }
-            }
-            Effect::Record { tag } => {
-                if let Some(desk) = &mut self.desk {
-                    desk.record(tag);
-                }
-            }
+            Effect::Claim { tag } => self.claim(tag),
+            Effect::Record { tag } => self.record(tag),
             Effect::Run { tag, attempt } => {
                 if attempt > 1 {
                     self.tell_retry_in_place(tag);

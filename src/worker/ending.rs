@@ -101,23 +101,6 @@ impl Session<'_> {
         }
     }
 
-    /// Its message comes again. With a memory of what is done it is then only
-    /// acked, unless a result of it is still to be published.
-    fn done_unacked(&mut self, tag: u64) {
-        match &mut self.desk {
-            Some(desk) if self.wanted.results.is_none() => desk.record(tag),
-            Some(_) | None => tracing::warn!(
-                "a message was handled but could not be acknowledged; the broker will hand it out again"
-            ),
-        }
-    }
-
-    pub(super) async fn close_desk(&mut self) {
-        if let Some(desk) = self.desk.take() {
-            desk.close().await;
-        }
-    }
-
     pub(super) async fn kill_handlers(&mut self) {
         self.kill.send_replace(true);
         while self.running.join_next().await.is_some() {}

@@ -5,8 +5,10 @@
 //! come, `telling` logs what became of each message, `status` is what others see of it all.
 //! Of a stream a `reading` knows what is wanted. An `outage` downstream is waited out in a `pause`.
 
+mod answering;
 mod batch;
 mod counts;
+mod deduping;
 mod drained;
 mod drive;
 mod effects;

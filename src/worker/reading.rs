@@ -19,6 +19,8 @@ use crate::offsets::{Keeper, Progress, StartAt};
 #[derive(Debug)]
 pub struct Reading {
     start: StartAt,
+    /// Where the next subscription starts as long as nothing came.
+    next: StartAt,
     progress: Progress,
     keeper: Option<Keeper>,
     /// Messages were given back since the last subscription.
@@ -36,6 +38,7 @@ impl Reading {
         };
         Self {
             start,
+            next: start,
             progress: Progress::new(floor),
             keeper,
             must_start_anew: false,
@@ -85,24 +88,25 @@ impl Reading {
         if let Some(position) = self.progress.position() {
             return StartAt::Offset(position).argument();
         }
-        let argument = self.start.argument();
+        let argument = self.next.argument();
         // What comes before a second subscription must not be missed by it.
-        if matches!(self.start, StartAt::Last | StartAt::Next) {
+        if matches!(self.next, StartAt::Last | StartAt::Next) {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            self.start = StartAt::Time(since.map_or(0, |since| since.as_secs()));
+            self.next = StartAt::Time(since.map_or(0, |since| since.as_secs()));
         }
         argument
     }
 
-    /// The offset of a message that is to be worked; `None`: it is to be passed over.
-    pub(super) fn takes(&mut self, delivery: &Delivery) -> Result<Option<u64>> {
+    /// Whether a message is to be worked; else it is passed over.
+    pub(super) fn takes(&mut self, delivery: &Delivery) -> Result<bool> {
         let offset = delivery.stream_offset().ok_or_else(|| {
             Error::new(
                 ErrorKind::Protocol,
                 "a message of a stream came without its offset",
             )
+            .hint("only streams have offsets: for other queues leave out --from and --offset-file")
         })?;
-        Ok(self.progress.came(offset).then_some(offset))
+        Ok(self.progress.came(offset))
     }
 
     pub(super) fn done(&mut self, offset: u64) {
@@ -144,5 +148,83 @@ impl Reading {
             (None, StartAt::Next | StartAt::Time(_)) => true,
             (None, StartAt::First | StartAt::Last) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::FieldTable;
+    use crate::message::Properties;
+
+    fn delivery(offset: i64) -> Delivery {
+        let headers = FieldTable::from([("x-stream-offset".to_owned(), FieldValue::I64(offset))]);
+        Delivery {
+            exchange: String::new(),
+            routing_key: "events".to_owned(),
+            redelivered: false,
+            properties: Properties {
+                headers,
+                ..Properties::default()
+            },
+            body: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_later_subscription_misses_nothing_of_what_was_asked_for() {
+        for start in [StartAt::Next, StartAt::Last] {
+            let mut reading = Reading::new(start, None);
+            assert_eq!(reading.subscribes(), start.argument());
+            // What came since the first one began.
+            assert!(matches!(reading.subscribes(), FieldValue::Timestamp(_)));
+        }
+        for start in [StartAt::First, StartAt::Offset(7), StartAt::Time(9)] {
+            let mut reading = Reading::new(start, None);
+            assert_eq!(reading.subscribes(), start.argument());
+            assert_eq!(reading.subscribes(), start.argument());
+        }
+        let mut reading = Reading::new(StartAt::Next, None);
+        assert_eq!(reading.takes(&delivery(5)), Ok(true));
+        reading.done(5);
+        assert_eq!(reading.subscribes(), FieldValue::I64(6));
+    }
+
+    #[test]
+    fn the_end_is_reached_when_the_last_message_is_done() {
+        let mut reading = Reading::new(StartAt::First, None);
+        assert!(reading.is_at_the_end(None), "nothing is there");
+        assert!(!reading.is_at_the_end(Some(1)));
+        for offset in 0..2 {
+            assert_eq!(reading.takes(&delivery(offset)), Ok(true));
+        }
+        reading.done(1);
+        assert!(!reading.is_at_the_end(Some(1)), "0 is in work");
+        reading.given_back(0);
+        assert!(!reading.is_at_the_end(Some(1)), "0 is to come again");
+        assert!(reading.must_start_anew());
+        reading.subscribes();
+        assert_eq!(reading.takes(&delivery(0)), Ok(true));
+        reading.done(0);
+        assert!(reading.is_at_the_end(Some(1)));
+        assert!(!reading.is_at_the_end(Some(2)), "more has come");
+    }
+
+    #[test]
+    fn who_asks_for_what_is_not_there_yet_is_at_the_end_at_once() {
+        assert!(Reading::new(StartAt::Next, None).is_at_the_end(Some(9)));
+        assert!(Reading::new(StartAt::Offset(10), None).is_at_the_end(Some(9)));
+        assert!(!Reading::new(StartAt::Offset(9), None).is_at_the_end(Some(9)));
+    }
+
+    #[test]
+    fn a_queue_without_offsets_is_no_stream() {
+        let mut bare = delivery(0);
+        bare.properties.headers.clear();
+        let error = Reading::new(StartAt::Next, None).takes(&bare);
+        assert_eq!(
+            error.map_err(|error| error.kind()),
+            Err(ErrorKind::Protocol)
+        );
     }
 }

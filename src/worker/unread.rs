@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::Result;
+use crate::message::Delivery;
 use crate::worker::drive::Session;
 use crate::worker::event::{Event, StopReason};
 use crate::worker::wanted::Handling;
@@ -17,7 +18,22 @@ use crate::worker::wanted::Handling;
 /// A stream that sends nothing for so long may be at its end.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// One that has sent nothing at all may still be looking for its start.
+const QUIET_AT_FIRST: Duration = Duration::from_secs(3);
+
 impl Session<'_> {
+    /// Whether a message of a stream is not wanted; then it is acked.
+    pub(super) fn passes_over(&mut self, tag: u64, delivery: &Delivery) -> Result<bool> {
+        let is_wanted = match &mut self.reading {
+            Some(reading) => reading.takes(delivery)?,
+            None => true,
+        };
+        if !is_wanted {
+            self.subscription.ack(tag);
+        }
+        Ok(!is_wanted)
+    }
+
     /// Gives a message of a stream back: the position stays before it. The ack
     /// lets the broker send more, it changes nothing else.
     pub(super) fn leave_unread(&mut self, tag: u64, offset: u64) {
@@ -62,7 +78,9 @@ impl Session<'_> {
 
     /// Stops when everything that is there was read.
     pub(super) async fn look_for_the_end(&mut self, handling: &mut Handling<'_>) -> Result<()> {
-        if self.last_activity.elapsed() < QUIET || self.pausing.unsubscribes {
+        let has_begun = (self.reading.as_ref()).is_some_and(|r| r.position().is_some());
+        let quiet = if has_begun { QUIET } else { QUIET_AT_FIRST };
+        if self.last_activity.elapsed() < quiet || self.pausing.unsubscribes {
             return Ok(());
         }
         let last = self.connection.last_offset(&self.wanted.queue).await?;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use lapin::BasicProperties;
+use lapin::types::{AMQPValue, FieldTable};
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 
@@ -46,17 +48,19 @@ fn print(vhost: &Vhost, flags: &[&str]) -> Ran {
     vhost.mq(args).run()
 }
 
+#[expect(clippy::unwrap_used, reason = "a folder of the test's own")]
 fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
+    path.to_str().unwrap()
 }
 
 #[expect(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     reason = "looks into the file of positions"
 )]
 fn kept(path: &Path) -> Json {
-    let text = std::fs::read_to_string(path).expect("an offset file");
-    serde_json::from_str(&text).expect("JSON")
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Each line is `OFFSET BODY`, and they are the same here.
@@ -99,7 +103,7 @@ fn a_stream_is_read_from_where_one_says() {
 fn what_comes_later_is_read_from_next() {
     let vhost = vhost(5);
     let handler = handler(WRITES);
-    let mut reader = read(&vhost, &["--prefetch", "10"], &handler).spawn();
+    let mut reader = read(&vhost, &["--prefetch", "10", "--jobs", "1"], &handler).spawn();
     wait_until("it to subscribe", || {
         vhost.get(&["queues", &vhost.name, "events"])["consumers"] == 1
     });
@@ -124,8 +128,8 @@ fn only_streams_have_offsets() {
     let ran = (vhost.mq(["consume", "aside", "--print", "--from", "first"]))
         .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
         .run();
-    assert_ne!(ran.code, 0);
-    ran.says(&["x-stream-offset"]);
+    ran.code(64)
+        .says(&["x-stream-offset", "only streams have offsets"]);
     let flags = ["--from", "first", "--max-messages", "1"];
     let args = ["consume", "events", "--print"].iter().chain(&flags);
     let ran = (vhost.mq(args))
@@ -133,6 +137,34 @@ fn only_streams_have_offsets() {
         .run()
         .code(0);
     assert_eq!(ran.stdout, "0\n");
+}
+
+#[test]
+fn an_offset_that_a_publisher_made_up_is_not_believed() {
+    let vhost = vhost(0);
+    let forged = FieldTable::from(BTreeMap::from([(
+        "x-stream-offset".into(),
+        AMQPValue::LongLongInt(999),
+    )]));
+    let messages: Vec<(Vec<u8>, BasicProperties)> = (0..3)
+        .map(|n: u8| {
+            let properties = BasicProperties::default().with_headers(forged.clone());
+            (n.to_string().into_bytes(), properties)
+        })
+        .collect();
+    vhost.publish_raw("events", &messages);
+    let handler = handler(WRITES);
+    let file = handler.file("offset.json");
+    let flags = [
+        "--from",
+        "first",
+        "--until-empty",
+        "--offset-file",
+        text(&file),
+    ];
+    read(&vhost, &flags, &handler).run().code(0);
+    assert_eq!(seen(&handler), [0, 1, 2]);
+    assert_eq!(kept(&file)["next_offset"], 3);
 }
 
 #[test]
@@ -155,7 +187,10 @@ fn a_reader_goes_on_where_it_was() {
     assert_eq!(run(&["--max-messages", "7"])["acked"], 7);
     let content = json!({"vhost": vhost.name, "queue": "events", "next_offset": 7});
     assert_eq!(kept(&file), content);
-    assert_eq!(run(&["--until-empty", "--prefetch", "5"])["acked"], 13);
+    assert_eq!(
+        run(&["--until-empty", "--prefetch", "5", "--jobs", "1"])["acked"],
+        13
+    );
     assert_eq!(seen(&handler), (0..20).collect::<Vec<_>>());
     assert_eq!(run(&["--until-empty"])["acked"], 0);
     assert_eq!(kept(&file)["next_offset"], 20);
@@ -284,9 +319,13 @@ fn jobs_that_end_out_of_order_skip_nothing() {
     assert_eq!(kept(&file)["next_offset"], 8);
 }
 
-#[expect(clippy::disallowed_methods, reason = "tells a handler to go on")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tells a handler what to do"
+)]
 fn touch(path: &Path) {
-    std::fs::write(path, "").expect("written");
+    std::fs::write(path, "").unwrap();
 }
 
 /// 3 is poison, 5 fails always.
@@ -478,6 +517,7 @@ fn an_outage_is_waited_out_and_nothing_is_skipped() {
     assert_eq!(kept(&file)["next_offset"], 200);
 }
 
+#[expect(clippy::unwrap_used, reason = "tells a handler what to do")]
 fn up(path: &Path) {
-    std::fs::remove_file(path).expect("removed");
+    std::fs::remove_file(path).unwrap();
 }

@@ -488,6 +488,28 @@ fn a_message_that_ends_its_workers_is_not_tried_again() {
 }
 
 #[test]
+fn without_a_dead_letter_queue_the_worker_stops_at_what_cannot_be_done() {
+    for (attempt, outcome, word) in [
+        (1, Outcome::Poison { why: "w".into() }, "poison"),
+        (3, failed(), "exhausted"),
+    ] {
+        let mut machine = Machine::new(Limits {
+            dead_letter: DeadLetterBy::Nowhere,
+            ..limits(Strategy::Immediate)
+        });
+        machine.handle(delivered(7, attempt));
+        assert_eq!(
+            machine.handle(finished(7, outcome)),
+            [Effect::CancelConsumer, Effect::Release { tag: 7 }]
+        );
+        assert!(matches!(
+            machine.stop_reason(),
+            Some(StopReason::NoDeadLetterQueue { tag: 7, reason }) if reason.word() == word
+        ));
+    }
+}
+
+#[test]
 fn a_nack_ends_a_message_only_where_it_is_known_to_lead_there() {
     let nack = |strategy, nack_path, nack_is_unsafe| {
         let mut machine = Machine::new(Limits {
