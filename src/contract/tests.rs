@@ -345,6 +345,23 @@ fn no_pattern_takes_for_ever() {
     );
 }
 
+/// It says nothing about anything, and must not be followed for ever.
+#[test]
+fn a_reference_that_leads_to_itself_ends() {
+    for text in [
+        r##"{"$ref":"#"}"##,
+        r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}"##,
+        r##"{"allOf":[{"$ref":"#"}]}"##,
+        r##"{"not":{"$ref":"#"}}"##,
+    ] {
+        if let Ok(schema) = Schema::compile("s", text.as_bytes()) {
+            for body in ["1", "{\"a\":[1]}"] {
+                let _ = schema.broken_by(body.as_bytes(), None);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_schema_is_told_where() {
     for (text, expected) in [

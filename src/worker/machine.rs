@@ -234,8 +234,14 @@ impl Machine {
             return effects;
         }
         let over = self.is_paused() && outcome == Outcome::Done;
-        let mut effects = self.settled_by(tag, &flight, outcome, result);
-        if over {
+        // Cancelled before a settle frees a place.
+        let mut effects = if over && self.all_are_taken() {
+            self.resume()
+        } else {
+            Vec::new()
+        };
+        effects.extend(self.settled_by(tag, &flight, outcome, result));
+        if over && self.is_paused() {
             effects.extend(self.resume());
         }
         effects

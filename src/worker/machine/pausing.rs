@@ -70,6 +70,11 @@ impl Machine {
         if self.stop.is_some() {
             return;
         }
+        if self.all_are_taken() && self.outage.has_no_candidate() {
+            self.outage.end();
+            effects.extend(self.stop(StopReason::MaxMessages));
+            return;
+        }
         let is_free = self.flights.running() < usize::from(self.limits.jobs);
         match self.outage.next(is_free) {
             Some(Next::Rest { released, wait }) => {
@@ -87,12 +92,7 @@ impl Machine {
             }
             None => {}
         }
-        if self.all_are_taken() {
-            if self.outage.has_no_candidate() {
-                self.outage.end();
-                effects.extend(self.stop(StopReason::MaxMessages));
-            }
-        } else if self.outage.takes_one_more() {
+        if !self.all_are_taken() && self.outage.takes_one_more() {
             effects.push(Effect::TakeOne);
         }
     }

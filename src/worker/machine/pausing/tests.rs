@@ -312,10 +312,33 @@ fn the_last_message_of_all_may_be_a_probe() {
     machine.handle(Event::Rested);
     assert_eq!(
         machine.handle(finished(2, Outcome::Done)),
-        [Effect::Ack { tag: 2 }, Effect::CancelConsumer, run(1)]
+        [Effect::CancelConsumer, Effect::Ack { tag: 2 }, run(1)]
     );
     machine.handle(finished(1, Outcome::Done));
     assert!(machine.is_done());
+}
+
+/// Once it was told to rest for a pause that was over.
+#[test]
+fn when_the_last_message_of_all_is_poison_nothing_is_waited_for() {
+    let mut machine = Machine::new(Limits {
+        max_messages: Some(2),
+        ..limits(Strategy::Dlx, 1)
+    });
+    machine.handle(delivered(1));
+    machine.handle(finished(1, failed()));
+    machine.handle(Event::ConnectionLost);
+    assert_eq!(machine.handle(delivered(2)), [Effect::Unsubscribe, run(2)]);
+    let poison = Outcome::Poison { why: "w".into() };
+    let effects = machine.handle(finished(2, poison));
+    assert!(
+        matches!(
+            effects.as_slice(),
+            [Effect::Park { tag: 2, .. }, Effect::CancelConsumer]
+        ),
+        "{effects:?}"
+    );
+    assert!(!machine.is_paused());
 }
 
 /// A queue, a worker and something downstream, in a time that is only counted.
