@@ -21,13 +21,6 @@ use crate::message::Delivery;
 /// How long what was asked of the store last may take when a session ends.
 const CLOSING: Duration = Duration::from_secs(3);
 
-/// So many records that came together are not the last.
-const A_CROWD: usize = 64;
-
-/// In which some more come. A commit rewrites a page for nearly each of its
-/// keys, so few large ones cost much less than many small ones.
-const SHORT_PAUSE: Duration = Duration::from_millis(3);
-
 /// What the store says.
 #[derive(Debug)]
 pub enum Answer {
@@ -229,11 +222,7 @@ fn write(
     mut incoming: UnboundedReceiver<Request>,
     outgoing: &UnboundedSender<Answer>,
 ) {
-    let mut was_a_crowd = false;
     while let Some(first) = incoming.blocking_recv() {
-        if was_a_crowd {
-            thread::sleep(SHORT_PAUSE);
-        }
         let mut tags = Vec::new();
         let mut keys = Vec::new();
         let mut request = Some(first);
@@ -247,7 +236,6 @@ fn write(
             }
             request = incoming.try_recv().ok();
         }
-        was_a_crowd = keys.len() >= A_CROWD;
         let result = file.record(&keys, now());
         if outgoing.send(Answer::Recorded { tags, result }).is_err() {
             return;
