@@ -365,6 +365,10 @@ fn what_cannot_be_done_is_set_aside() {
     assert_eq!(kept(&file)["next_offset"], 8);
     let aside = vhost.inspect("aside");
     let messages = aside["messages"].as_array().expect("messages");
+    for message in messages {
+        let offset = &message["properties"]["headers"]["x-stream-offset"];
+        assert_eq!(offset.to_string(), message["body"].as_str().expect("body"));
+    }
     let mut told: Vec<(&Json, &Json)> = messages
         .iter()
         .map(|message| (&message["body"], &message["reason"]))
@@ -419,6 +423,18 @@ fn without_a_place_to_set_it_aside_the_reader_stops() {
         .code(69)
         .says(&["at offset 5", "exhausted: busy"]);
     assert_eq!(handler.lines("done"), ["0", "1", "2", "4"]);
+}
+
+#[test]
+fn a_program_for_each_message_sees_its_offset() {
+    let vhost = vhost(3);
+    let handler = Script::new(r#"echo "$MQ_STREAM_OFFSET $(cat)" >>$(dirname $0)/seen"#);
+    vhost
+        .mq(["consume", "events", "--from", "first", "--until-empty"])
+        .args(["--exec".into(), handler.path()])
+        .run()
+        .code(0);
+    assert_eq!(handler.lines("seen"), ["0 0", "1 1", "2 2"]);
 }
 
 #[test]
