@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Job;
 use crate::message::{Delivery, Parking, park, result_of, retry_copy};
-use crate::retry::{Attempt, BuryReason, RetryPath};
+use crate::retry::{BuryReason, RetryPath};
 use crate::topology::{QueueName, RoutingKey};
+use crate::worker::checking;
 use crate::worker::drive::{Session, later};
 use crate::worker::event::{Effect, Event, StopReason};
 use crate::worker::parker::Purpose;
@@ -191,15 +192,9 @@ impl Session<'_> {
                     wants_result: self.wanted.results.is_some() || self.wanted.retry_with_result,
                 };
                 let contracts = self.wanted.contracts.clone();
-                // In its own task: a large body takes its time to be read.
                 self.running.spawn(async move {
                     let began = Instant::now();
-                    let broken = contracts
-                        .and_then(|contracts| contracts.broken_by(&job.queue, &job.delivery));
-                    let ended = match broken {
-                        Some(why) => Attempt::against_contract(why),
-                        None => handler.run(job, kill).await,
-                    };
+                    let ended = checking::attempt(contracts, handler, job, kill).await;
                     (tag, ended, began.elapsed())
                 });
                 None

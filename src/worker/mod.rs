@@ -7,6 +7,7 @@
 
 mod answering;
 mod batch;
+mod checking;
 mod counts;
 mod deduping;
 mod drained;

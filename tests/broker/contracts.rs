@@ -342,3 +342,33 @@ fn a_stream_handler_sees_only_what_fits() {
     assert_eq!(seen.len(), 20, "{seen:?}");
     assert!(seen.iter().all(|line| line.contains("dev-")), "{seen:?}");
 }
+
+/// The schema doubles its work at each of 40 levels. Neither the worker nor its
+/// end may wait for that.
+#[test]
+fn a_check_that_does_not_end_holds_nothing_up() {
+    let mut schema = json!({"$defs": {"0": {"type": "string"}}, "$ref": "#/$defs/40"});
+    for level in 1..=40 {
+        let below = json!({"$ref": format!("#/$defs/{}", level - 1)});
+        schema["$defs"][level.to_string()] =
+            json!({"anyOf": [{"allOf": [below.clone()]}, {"oneOf": [below]}]});
+    }
+    let schema = TextFile::new("doubling.schema.json", &schema.to_string());
+    let vhost = Vhost::new();
+    vhost.apply(&of_type(IMMEDIATE, "quorum"));
+    vhost.publish("work", "1");
+    let handler = Script::new(REMEMBERS);
+    let path = schema.path();
+    let flags = ["--schema", &path, "--drain-timeout", "0s"];
+    let worker = consume(&vhost, &flags, &handler).spawn();
+    crate::support::wait_until("the message to be in hand", || vhost.ready("work") == 0);
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait().code(0);
+    vhost.wait_for_ready("work", 1);
+    let flags = ["--schema", &path, "--until-empty"];
+    consume(&vhost, &flags, &handler)
+        .run()
+        .code(0)
+        .says(&["took longer than 10s"]);
+    vhost.wait_for_ready("dead", 1);
+}
