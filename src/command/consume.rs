@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::consume_policy::{must_be_possible, pausing, policy};
-use super::consume_stream::{self, Stream};
+use super::consume_stream;
 use super::dedupe_store::dedupe_store;
 use super::reconnect::{NAME, Worked, work};
 use super::retry_path::retry_path;
@@ -194,7 +194,10 @@ async fn prepare(
         worker: worker_name(),
         board,
     };
-    let reading = stream.map(Stream::read).transpose()?;
+    let reading = match stream {
+        Some(stream) => Some(stream.read(&connection, &wanted.queue).await?),
+        None => None,
+    };
     Ok(Prepared {
         args,
         handler,

@@ -22,18 +22,38 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A kept position goes before `--from`, unless `--rewind` is given.
-    pub(super) fn read(self) -> Result<Reading> {
+    pub(super) async fn read(self, connection: &Connection, queue: &QueueName) -> Result<Reading> {
         let kept = match &self.positions {
             Some(positions) => positions.open()?,
             None => None,
         };
         let start = match kept.filter(|_| !self.rewind) {
-            Some(offset) => StartAt::Offset(offset),
+            Some(offset) => {
+                must_be_within(offset, connection, queue).await?;
+                StartAt::Offset(offset)
+            }
             None => self.from.unwrap_or_default(),
         };
         tracing::info!(from = %start, "reading a stream");
         Ok(Reading::new(start, self.positions.map(Keeper::start)))
     }
+}
+
+/// A stream that was deleted and declared again begins anew: everything in it
+/// would be passed over without a word.
+async fn must_be_within(kept: u64, connection: &Connection, queue: &QueueName) -> Result<()> {
+    let end = connection.last_offset(queue).await?;
+    let next = end.map_or(0, |last| last.saturating_add(1));
+    if kept <= next {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "the kept position {kept} is beyond the end of stream '{queue}', where the next message gets offset {next}"
+        ),
+    )
+    .hint("if the stream was deleted and declared again, start with --from first --rewind; if not, check --offset-file, the vhost and the broker"))
 }
 
 /// The stream that the queue is, if it is one. The management API knows; without

@@ -5,13 +5,16 @@
 )]
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::topology::{QueueName, VhostName};
+
+/// More than any position needs, in bytes: a device may never end.
+const LONGEST: u64 = 64 * 1024;
 
 /// The file that keeps the position of one reader of one stream.
 #[derive(Clone, Debug)]
@@ -45,7 +48,7 @@ impl OffsetFile {
     /// # Errors
     /// When it is damaged, of another stream, or cannot be read or written.
     pub fn open(&self) -> Result<Option<u64>> {
-        let text = match fs::read(&self.path) {
+        let text = match self.text() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let new = self.new_file();
@@ -109,6 +112,13 @@ impl OffsetFile {
     }
 
     /// In the same folder, for only there it can be renamed.
+    fn text(&self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let file = File::open(&self.path)?;
+        file.take(LONGEST).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
     fn new_file(&self) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".new");

@@ -426,6 +426,36 @@ fn without_a_place_to_set_it_aside_the_reader_stops() {
 }
 
 #[test]
+fn a_stream_that_was_made_anew_is_not_passed_over() {
+    let vhost = vhost(5);
+    let handler = handler(WRITES);
+    let file = handler.file("offset.json");
+    let flags = [
+        "--from",
+        "first",
+        "--until-empty",
+        "--offset-file",
+        text(&file),
+    ];
+    read(&vhost, &flags, &handler).run().code(0);
+    read(&vhost, &flags, &handler).run().code(0);
+    vhost.delete_queue("events");
+    vhost.apply(TOPOLOGY);
+    for count in [0, 2] {
+        publish(&vhost, 0..count);
+        read(&vhost, &flags, &handler).run().code(65).says(&[
+            "position 5 is beyond the end of stream 'events'",
+            "--rewind",
+        ]);
+    }
+    let anew = [&flags[..], &["--rewind"]].concat();
+    assert_eq!(
+        read(&vhost, &anew, &handler).run().code(0).json()["acked"],
+        2
+    );
+}
+
+#[test]
 fn a_program_for_each_message_sees_its_offset() {
     let vhost = vhost(3);
     let handler = Script::new(r#"echo "$MQ_STREAM_OFFSET $(cat)" >>$(dirname $0)/seen"#);
