@@ -77,24 +77,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dedupe::{DedupeBy, Scope};
-    use crate::message::{Delivery, Properties};
-    use crate::topology::{QueueName, VhostName};
-
-    fn key(body: &str) -> DedupeKey {
-        let delivery = Delivery {
-            exchange: String::new(),
-            routing_key: String::new(),
-            redelivered: false,
-            properties: Properties::default(),
-            body: body.into(),
-        };
-        let scope = Scope {
-            vhost: VhostName::new("/").expect("vhost"),
-            queue: QueueName::new("q").expect("queue"),
-        };
-        DedupeKey::of(&delivery, &DedupeBy::Body, &scope).expect("a body is always there")
-    }
+    use crate::dedupe::key::of_body as key;
 
     #[test]
     fn one_of_a_key_goes_on_and_the_others_follow_in_order() {

@@ -123,6 +123,12 @@ impl fmt::Display for DedupeKey {
     }
 }
 
+/// The key of a message with this body, for tests.
+#[cfg(test)]
+pub(super) fn of_body(body: &str) -> DedupeKey {
+    half_of_a_hash([body.as_bytes()])
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value as Json, json};
