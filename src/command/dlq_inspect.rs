@@ -3,10 +3,10 @@
 use super::session::Session;
 use crate::broker::BrokerFacts;
 use crate::cli::InspectArgs;
-use crate::deadletter::{Letter, PeekRisk, peek_risk};
+use crate::deadletter::{Letter, PeekRisk, letter_json, peek_risk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::output::{self, Format, Inspection, inspection_json, inspection_text, letter_json};
+use crate::output::{self, Format, Inspection, inspection_json, inspection_text};
 use crate::topology::{QueueName, VhostName};
 
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
@@ -35,7 +35,7 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
             .messages
             .into_iter()
             .map(|message| {
-                let letter = Letter::read(&message.properties);
+                let letter = Letter::read(&message.message.properties);
                 (message, letter)
             })
             .collect(),
@@ -53,7 +53,12 @@ fn print(inspection: &Inspection, session: &Session) -> Result<()> {
         Format::Json => output::data(&output::json_pretty(&inspection_json(inspection))),
         Format::JsonLines => {
             for (message, letter) in &inspection.messages {
-                let json = letter_json(message, letter, inspection.body_bytes);
+                let json = letter_json(
+                    &message.message,
+                    letter,
+                    message.body_bytes,
+                    inspection.body_bytes,
+                );
                 output::data(&output::json_line(&json))?;
             }
             Ok(())

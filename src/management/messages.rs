@@ -8,22 +8,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::field::table_from_json;
 use crate::management::Management;
 use crate::management::wire::WireMessage;
-use crate::message::{DeliveryMode, Properties};
+use crate::message::{Delivery, DeliveryMode, Properties};
 use crate::topology::{QueueName, VhostName};
 
 /// A message that was looked at and put back.
 #[derive(Clone, Debug)]
 pub struct Peeked {
-    /// The exchange of its last publish.
-    pub exchange: String,
-    /// The routing key of its last publish.
-    pub routing_key: String,
-    /// Whether it was handed out before.
-    pub redelivered: bool,
-    /// Properties; header types are as far apart as JSON keeps them.
-    pub properties: Properties,
-    /// The beginning of the body, as much as was asked for.
-    pub body: Vec<u8>,
+    /// The message; of its body the beginning, as much as was asked for, and of
+    /// its headers' types what JSON keeps apart.
+    pub message: Delivery,
     /// Bytes of the whole body.
     pub body_bytes: usize,
 }
@@ -95,11 +88,13 @@ fn peeked(wire: WireMessage, doing: &str) -> Result<Peeked> {
         )
     })?;
     Ok(Peeked {
-        exchange: wire.exchange,
-        routing_key: wire.routing_key,
-        redelivered: wire.redelivered,
-        properties: properties(&wire.properties),
-        body,
+        message: Delivery {
+            exchange: wire.exchange,
+            routing_key: wire.routing_key,
+            redelivered: wire.redelivered,
+            properties: properties(&wire.properties),
+            body,
+        },
         body_bytes: usize::try_from(wire.payload_bytes).unwrap_or(usize::MAX),
     })
 }

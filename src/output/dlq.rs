@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
-use crate::deadletter::{Letter, summarise};
+use crate::deadletter::{Letter, letter_json, summarise};
 use crate::management::{ObservedQueue, Peeked};
-use crate::message::{body_to_json, properties_to_json};
+use crate::message::body_to_json;
 use crate::output::{Table, one_line, when};
 
 /// Everything one look at a queue told.
@@ -139,7 +139,7 @@ fn came_by(letter: &Letter) -> String {
 }
 
 fn body(message: &Peeked, limit: usize) -> String {
-    let json = body_to_json(&message.body, message.body_bytes, limit);
+    let json = body_to_json(&message.message.body, message.body_bytes, limit);
     let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or_default();
     let encoding = match text("body_encoding") {
         "base64" => ", base64",
@@ -181,7 +181,14 @@ pub fn inspection_json(inspection: &Inspection) -> Json {
     let messages: Vec<Json> = inspection
         .messages
         .iter()
-        .map(|(message, letter)| letter_json(message, letter, inspection.body_bytes))
+        .map(|(message, letter)| {
+            letter_json(
+                &message.message,
+                letter,
+                message.body_bytes,
+                inspection.body_bytes,
+            )
+        })
         .collect();
     json!({
         "queue": inspection.queue,
@@ -194,43 +201,4 @@ pub fn inspection_json(inspection: &Inspection) -> Json {
         "groups": groups,
         "messages": messages,
     })
-}
-
-/// One dead letter as JSON: where it came from and why, its deaths, properties and body.
-#[must_use]
-pub fn letter_json(message: &Peeked, letter: &Letter, body_bytes: usize) -> Json {
-    let deaths: Vec<Json> = letter
-        .deaths
-        .deaths
-        .iter()
-        .map(|death| {
-            json!({
-                "queue": death.queue,
-                "reason": death.reason,
-                "count": death.count,
-                "exchange": death.exchange,
-                "routing_keys": death.routing_keys,
-                "first_time": death.time,
-            })
-        })
-        .collect();
-    let mut object = Map::new();
-    for (name, value) in [
-        ("origin", json!(letter.origin)),
-        ("reason", json!(letter.reason)),
-        ("error", json!(letter.error)),
-        ("attempts", json!(letter.attempts)),
-        ("first_death", json!(letter.first_death)),
-        ("last_death", json!(letter.last_death)),
-        ("exchange", json!(letter.exchange)),
-        ("routing_keys", json!(letter.routing_keys)),
-        ("deaths", json!(deaths)),
-        ("deaths_malformed", json!(letter.deaths.malformed)),
-        ("redelivered", json!(message.redelivered)),
-        ("properties", properties_to_json(&message.properties)),
-    ] {
-        object.insert(name.to_owned(), value);
-    }
-    object.extend(body_to_json(&message.body, message.body_bytes, body_bytes));
-    Json::Object(object)
 }

@@ -29,7 +29,7 @@ pub use crate::printable::{one_line, printable};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
-pub use dlq::{Inspection, inspection_json, inspection_text, letter_json};
+pub use dlq::{Inspection, inspection_json, inspection_text};
 pub use graph::graph_json;
 pub use junit::junit_xml;
 pub use log::LogWriter;
