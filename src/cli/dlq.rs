@@ -14,13 +14,16 @@ pub enum DlqCommand {
 
 /// Show dead letters: where each came from, why, how often it was tried.
 ///
-/// Looks through the management API and never removes a message. Looking means
-/// taking and putting back, which a quorum queue may count against its delivery
-/// limit until it drops the message: where that can happen, mq refuses and says
-/// how to look safely.
+/// Groups them by the queue they failed in, the reason and the error (as mq,
+/// Spring, MassTransit, NServiceBus and rascal write it), then shows each on a
+/// line, or with --full in all detail. Looks through the management API in one
+/// request and never removes a message. Looking means taking and putting back,
+/// which a quorum queue may count against its delivery limit until it drops the
+/// message: where that can happen, mq refuses and says how to look safely.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:
   mq dlq inspect orders.dlq
+  mq dlq inspect orders.dlq --full --limit 1
   mq dlq inspect orders.dlq --limit 200 --output json | jq '.groups'
 
 Exit codes:
@@ -34,14 +37,32 @@ pub struct InspectArgs {
     pub queue: String,
 
     /// Most messages to look at, at most 1000
+    ///
+    /// Fewer are looked at where they are so large that 64 MiB are exceeded.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
 
-    /// Most bytes of each body to show
-    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(0..=10_485_760))]
-    pub body_bytes: u32,
+    /// Most bytes of each body to show [default: 256, with --full 65536]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=10_485_760))]
+    pub body_bytes: Option<u32>,
+
+    /// Show all of each message: its journey, properties, headers and body
+    #[arg(long)]
+    pub full: bool,
 
     /// Look even where each look brings messages closer to being dropped
+    ///
+    /// A message that would be lost when it is put back is replaced by a copy
+    /// first: confirmed, at the end of the queue, without its delivery count.
     #[arg(long)]
     pub even_if_it_counts: bool,
+}
+
+impl InspectArgs {
+    /// Most bytes of each body to show.
+    #[must_use]
+    pub fn body_bytes(&self) -> u32 {
+        let default = if self.full { 65_536 } else { 256 };
+        self.body_bytes.unwrap_or(default)
+    }
 }

@@ -3,10 +3,11 @@
 use super::dlq_guard::may_take;
 use super::session::Session;
 use crate::cli::InspectArgs;
-use crate::deadletter::{Letter, letter_json};
+use crate::deadletter::{Letter, letter_json, most_to_look_at};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::{self, Format, Inspection, inspection_json, inspection_text};
+use crate::management::Peeked;
+use crate::output::{self, Detail, Format, Inspection, inspection_json, inspection_text};
 use crate::topology::QueueName;
 
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
@@ -23,34 +24,46 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
     )
     .await?;
     tracing::info!(broker = %permit.facts, look = permit.risk.word(), "looking");
-    let body_bytes = usize::try_from(args.body_bytes).unwrap_or(usize::MAX);
-    let look = management
-        .look(vhost, &queue, args.limit, body_bytes)
-        .await?;
+    let body_bytes = usize::try_from(args.body_bytes()).unwrap_or(usize::MAX);
+    let count = most_to_look_at(
+        args.limit,
+        body_bytes,
+        permit.observed.messages,
+        permit.observed.message_bytes,
+    );
+    let look = management.look(vhost, &queue, count, body_bytes).await?;
     let inspection = Inspection {
         queue: queue.to_string(),
         vhost: vhost.to_string(),
         observed: permit.observed,
         look: permit.risk.word(),
-        messages: look
-            .messages
-            .into_iter()
-            .map(|message| {
-                let letter = Letter::read(&message.message.properties);
-                (message, letter)
-            })
-            .collect(),
+        messages: look.messages.into_iter().map(read).collect(),
+        filtered_out: None,
         not_shown: look.not_shown,
+        capped: count < args.limit,
+        replaced: 0,
         body_bytes,
     };
-    print(&inspection, session)?;
+    print(&inspection, args.full, session)?;
     Ok(Exit::Done)
 }
 
-fn print(inspection: &Inspection, session: &Session) -> Result<()> {
+fn read(message: Peeked) -> (Peeked, Letter) {
+    let letter = Letter::read(&message.message.properties);
+    (message, letter)
+}
+
+fn print(inspection: &Inspection, full: bool, session: &Session) -> Result<()> {
     match session.format {
         // The data was asked for: --quiet does not take it away.
-        Format::Table => output::data(&inspection_text(inspection)),
+        Format::Table => {
+            let detail = if full {
+                Detail::Full
+            } else {
+                Detail::Lines(output::data_width())
+            };
+            output::data(&inspection_text(inspection, detail))
+        }
         Format::Json => output::data(&output::json_pretty(&inspection_json(inspection))),
         Format::JsonLines => {
             for (message, letter) in &inspection.messages {

@@ -2,12 +2,16 @@
 
 mod json;
 mod letter;
+mod look;
 mod peek;
 mod refusal;
 mod summary;
+mod tool;
 
 pub use json::letter_json;
 pub use letter::Letter;
+pub use look::most_to_look_at;
 pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
 pub use refusal::{Asked, refusal};
-pub use summary::{Group, summarise};
+pub use summary::{Group, Summary, first_line, summarise};
+pub use tool::ToolTrace;
