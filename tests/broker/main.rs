@@ -46,4 +46,5 @@ mod topology_test;
 mod users;
 mod versions;
 mod wait;
+mod walk;
 mod workers;
