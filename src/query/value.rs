@@ -4,6 +4,11 @@ use jaq_json::{Error as Fault, Num, Val, read, write};
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
+use crate::message::json_nesting;
+
+/// How deep JSON may be nested that a program reads.
+const DEEPEST: usize = 1000;
+
 /// JSON of ours.
 pub(super) fn of_json(json: &Json) -> Val {
     match json {
@@ -29,6 +34,12 @@ pub(super) fn of_json(json: &Json) -> Val {
 /// follows any nesting until the stack is used up.
 pub(super) fn of_text(text: &[u8]) -> Result<Val, String> {
     let text = std::str::from_utf8(text).map_err(|error| format!("it is not UTF-8: {error}"))?;
+    let nesting = json_nesting(text.as_bytes());
+    if nesting > DEEPEST {
+        return Err(format!(
+            "it is nested {nesting} deep; {DEEPEST} is the most"
+        ));
+    }
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| format!("it is not JSON: {error}"))?;
     read::parse_single(text.as_bytes()).map_err(|error| format!("it is not JSON: {error}"))
 }
