@@ -25,11 +25,13 @@ pub enum DlqCommand {
   mq dlq inspect orders.dlq
   mq dlq inspect orders.dlq --full --limit 1
   mq dlq inspect orders.dlq --limit 200 --output json | jq '.groups'
+  mq dlq inspect orders.dlq --filter '.body | fromjson? | .customer == 7'
 
 Exit codes:
   0 shown
   2 looking could lose messages (see --even-if-it-counts)
-  65 no such queue
+  64 the filter is no jq program
+  65 no such queue, or the filter fails on a message
   69 management API not reachable
   77 login or permission refused")]
 pub struct InspectArgs {
@@ -49,6 +51,13 @@ pub struct InspectArgs {
     /// Show all of each message: its journey, properties, headers and body
     #[arg(long)]
     pub full: bool,
+
+    /// Show only messages that this jq program accepts
+    ///
+    /// It is asked about what `--output jsonl` shows of each message, with up to
+    /// 1 MiB of its body. The first output decides: null, false and none are a no.
+    #[arg(long, value_name = "JQ")]
+    pub filter: Option<String>,
 
     /// Look even where each look brings messages closer to being dropped
     ///

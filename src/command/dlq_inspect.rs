@@ -8,9 +8,15 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::management::Peeked;
 use crate::output::{self, Detail, Format, Inspection, inspection_json, inspection_text};
+use crate::query::Filter;
 use crate::topology::QueueName;
 
+/// Bytes of each body that a filter can ask about: more than 64 MiB in one look
+/// are not asked for, so that fewer messages are where they are large.
+const FILTERED_BYTES: usize = 1024 * 1024;
+
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let queue = QueueName::of_existing(&args.queue)?;
     let vhost = session.vhost()?;
     let management = session.management()?;
@@ -25,20 +31,27 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
     .await?;
     tracing::info!(broker = %permit.facts, look = permit.risk.word(), "looking");
     let body_bytes = usize::try_from(args.body_bytes()).unwrap_or(usize::MAX);
+    // A filter is asked about whole bodies, as far as that goes.
+    let asked_bytes = match filter {
+        Some(_) => body_bytes.max(FILTERED_BYTES),
+        None => body_bytes,
+    };
     let count = most_to_look_at(
         args.limit,
-        body_bytes,
+        asked_bytes,
         permit.observed.messages,
         permit.observed.message_bytes,
     );
-    let look = management.look(vhost, &queue, count, body_bytes).await?;
+    let look = management.look(vhost, &queue, count, asked_bytes).await?;
+    let looked_at = look.messages.len();
+    let messages = matching(look.messages, filter.as_ref(), asked_bytes)?;
     let inspection = Inspection {
         queue: queue.to_string(),
         vhost: vhost.to_string(),
         observed: permit.observed,
         look: permit.risk.word(),
-        messages: look.messages.into_iter().map(read).collect(),
-        filtered_out: None,
+        filtered_out: filter.is_some().then(|| looked_at - messages.len()),
+        messages,
         not_shown: look.not_shown,
         capped: count < args.limit,
         replaced: 0,
@@ -48,9 +61,30 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
     Ok(Exit::Done)
 }
 
-fn read(message: Peeked) -> (Peeked, Letter) {
-    let letter = Letter::read(&message.message.properties);
-    (message, letter)
+/// The messages that the filter accepts, each with what its headers tell.
+fn matching(
+    messages: Vec<Peeked>,
+    filter: Option<&Filter>,
+    body_bytes: usize,
+) -> Result<Vec<(Peeked, Letter)>> {
+    let mut matching = Vec::new();
+    for (at, peeked) in messages.into_iter().enumerate() {
+        let letter = Letter::read(&peeked.message.properties);
+        let accepted = match filter {
+            None => true,
+            Some(filter) => {
+                let whole = peeked.body_bytes;
+                let json = letter_json(&peeked.message, &letter, whole, body_bytes);
+                filter
+                    .accepts(&json)
+                    .map_err(|error| error.during(&format!("message #{}", at + 1)))?
+            }
+        };
+        if accepted {
+            matching.push((peeked, letter));
+        }
+    }
+    Ok(matching)
 }
 
 fn print(inspection: &Inspection, full: bool, session: &Session) -> Result<()> {
