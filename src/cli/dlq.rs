@@ -9,7 +9,37 @@ use clap::{Args, Subcommand};
     reason = "clap shows the docs of each command's own struct, and a doc here would hide them"
 )]
 pub enum DlqCommand {
+    List(ListArgs),
     Inspect(InspectArgs),
+}
+
+/// Show every dead-letter queue: how full, how old, who feeds it.
+///
+/// A dead-letter queue is one in which dead letters of other queues come to rest,
+/// by their arguments and policies, whatever it is called; and one that gets only
+/// what workers park. LOOK says what a look at its messages does: nothing (safe),
+/// each one counts, it loses them at once, it loses those that came with a high
+/// count (carried), or it is not known. Where it is safe, the first message is
+/// looked at to tell how long it has been there.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = "Examples:
+  mq dlq list
+  mq dlq list --all-vhosts --no-look
+  mq dlq list --output json | jq '.[] | select(.ready > 0)'
+
+Exit codes:
+  0 shown, also when there is none
+  3 some vhosts could not be read
+  69 management API not reachable
+  77 login or permission refused")]
+pub struct ListArgs {
+    /// In every vhost that the user may see
+    #[arg(long, conflicts_with = "vhost")]
+    pub all_vhosts: bool,
+
+    /// Look at no message; OLDEST is not known then
+    #[arg(long)]
+    pub no_look: bool,
 }
 
 /// Show dead letters: where each came from, why, how often it was tried.

@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
-pub use dlq::{DlqCommand, InspectArgs};
+pub use dlq::{DlqCommand, InspectArgs, ListArgs};
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};

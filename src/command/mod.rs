@@ -9,6 +9,7 @@ mod consume_stream;
 mod dedupe_store;
 mod dlq_guard;
 mod dlq_inspect;
+mod dlq_list;
 mod headers;
 mod message_schemas;
 mod publish;
@@ -136,6 +137,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topology(TopologyCommand::Schema(_)) => topology_schema::run(),
         Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
+        Command::Dlq(DlqCommand::List(args)) => {
+            block_on(dlq_list::run(&args, &session(cli.global)?))
+        }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
         }

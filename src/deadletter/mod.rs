@@ -5,6 +5,7 @@ mod letter;
 mod look;
 mod peek;
 mod refusal;
+mod resting;
 mod summary;
 mod tool;
 
@@ -13,5 +14,6 @@ pub use letter::Letter;
 pub use look::most_to_look_at;
 pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
 pub use refusal::{Asked, refusal};
+pub use resting::{RestingPlaces, resting_places};
 pub use summary::{Group, Summary, first_line, summarise};
 pub use tool::ToolTrace;
