@@ -10,6 +10,7 @@ mod dedupe_store;
 mod dlq_guard;
 mod dlq_inspect;
 mod dlq_list;
+mod dlq_look;
 mod headers;
 mod message_schemas;
 mod publish;

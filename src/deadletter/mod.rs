@@ -7,6 +7,7 @@ mod peek;
 mod refusal;
 mod resting;
 mod summary;
+mod survival;
 mod tool;
 
 pub use json::letter_json;
@@ -16,4 +17,5 @@ pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
 pub use refusal::{Asked, refusal};
 pub use resting::{RestingPlaces, resting_places};
 pub use summary::{Group, Summary, first_line, summarise};
+pub use survival::{replacement, survives_return};
 pub use tool::ToolTrace;
