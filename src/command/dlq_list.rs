@@ -73,8 +73,9 @@ async fn list(
     no_look: bool,
     session: &Session,
 ) -> Result<Vec<ListedQueue>> {
-    let (topology, observed) = management.counted(vhost, facts).await?;
-    let new = observed.values().filter(|queue| queue.is_new).count();
+    let counted = management.counted(vhost, facts).await?;
+    let observed = counted.queues;
+    let new = counted.untold;
     if new > 0 {
         session.warn(|| {
             format!(
@@ -84,7 +85,7 @@ async fn list(
         });
     }
     let consumers = |name: &QueueName| observed.get(name)?.consumers;
-    let found = resting_places(&topology, facts, &consumers);
+    let found = resting_places(&counted.topology, facts, &consumers);
     if found.incomplete {
         session.warn(|| {
             format!(

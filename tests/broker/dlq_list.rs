@@ -165,8 +165,4 @@ fn all_vhosts_are_those_that_the_user_may_see() {
         .run()
         .code(0)
         .shows(&["VHOST", &vhost.name, "a (rejected)"]);
-    vhost
-        .mq(["dlq", "list", "--all-vhosts", "--vhost", "x"])
-        .run()
-        .code(64);
 }

@@ -326,7 +326,7 @@ fn in_full_each_message_tells_its_journey_and_its_body() {
             "published to exchange shop with key order.created",
             "in work: rejected by a consumer; came by exchange shop, key order.created",
             "bytes, JSON):\n     {\n       \"id\": 9007199254740993,",
-            "#2 dead for no known reason",
+            "#2 of unknown origin, when is not known",
             "body (3 bytes, binary):\n     00000000  00 01 ff",
         ]);
     vhost
