@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-/// See what is in a dead-letter queue, and why.
+use crate::cli::ReplayArgs;
+
+/// See what is in a dead-letter queue and why, and send it back.
 #[derive(Debug, Subcommand)]
 #[expect(
     missing_docs,
@@ -10,6 +12,7 @@ use clap::{Args, Subcommand};
 )]
 pub enum DlqCommand {
     Inspect(InspectArgs),
+    Replay(ReplayArgs),
 }
 
 /// Show dead letters: where each came from, why, how often it was tried.

@@ -2,6 +2,7 @@
 
 mod consume;
 mod dlq;
+mod dlq_replay;
 mod files;
 mod global;
 mod graph;
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
+pub use dlq_replay::{ReplayArgs, ReplayTarget};
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};

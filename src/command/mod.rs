@@ -9,6 +9,7 @@ mod consume_stream;
 mod dedupe_store;
 mod dlq_guard;
 mod dlq_inspect;
+mod dlq_replay;
 mod headers;
 mod message_schemas;
 mod publish;
@@ -138,6 +139,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Replay(args)) => {
+            let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment);
+            block_on_threads(dlq_replay::run(args, editor, &session(cli.global)?))
         }
         Command::Completions(args) => {
             let mut script = Vec::new();

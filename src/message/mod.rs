@@ -9,6 +9,8 @@ mod json;
 mod nesting;
 mod parked;
 mod properties;
+mod replacement;
+mod replay;
 mod result;
 mod retried;
 
@@ -19,6 +21,8 @@ pub use json::{body_to_json, properties_to_json};
 pub use nesting::json_nesting;
 pub use parked::{ParkedHeaders, Parking, park};
 pub use properties::{DeliveryMode, Properties};
+pub use replacement::{delivery_count, replacement};
+pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};
 
