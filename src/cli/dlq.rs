@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-use crate::cli::ReplayArgs;
+use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 
-/// See what is in a dead-letter queue and why, and send it back.
+/// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
 #[expect(
     missing_docs,
@@ -13,6 +13,8 @@ use crate::cli::ReplayArgs;
 pub enum DlqCommand {
     Inspect(InspectArgs),
     Replay(ReplayArgs),
+    Export(DlqExportArgs),
+    Purge(DlqPurgeArgs),
 }
 
 /// Show dead letters: where each came from, why, how often it was tried.

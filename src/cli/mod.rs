@@ -2,6 +2,8 @@
 
 mod consume;
 mod dlq;
+mod dlq_export;
+mod dlq_purge;
 mod dlq_replay;
 mod files;
 mod global;
@@ -19,6 +21,8 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs};
+pub use dlq_export::DlqExportArgs;
+pub use dlq_purge::DlqPurgeArgs;
 pub use dlq_replay::{ReplayArgs, ReplayTarget};
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
