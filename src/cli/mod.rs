@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
-pub use dlq::{DlqCommand, InspectArgs};
+pub use dlq::{DlqCommand, InspectArgs, ListArgs};
 pub use dlq_export::DlqExportArgs;
 pub use dlq_purge::DlqPurgeArgs;
 pub use dlq_replay::{ReplayArgs, ReplayTarget};

@@ -10,6 +10,7 @@ mod dedupe_store;
 mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
+mod dlq_list;
 mod dlq_purge;
 mod dlq_replay;
 mod dlq_take;
@@ -144,6 +145,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             None => block_on(publish::run(args, &session(cli.global)?)),
         },
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
+        Command::Dlq(DlqCommand::List(args)) => {
+            block_on(dlq_list::run(&args, &session(cli.global)?))
+        }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
         }

@@ -5,9 +5,12 @@
 //! control characters escaped: a dead letter must not drive the terminal.
 
 mod apply;
+mod body;
 mod consume;
 mod destroy;
 mod dlq;
+mod dlq_full;
+mod dlq_list;
 mod export;
 mod graph;
 mod junit;
@@ -29,11 +32,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::error::{Error, ErrorKind, Result};
 
-pub use crate::printable::{one_line, printable};
+pub use crate::printable::{one_line, printable, unbroken};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
-pub use dlq::{Inspection, inspection_json, inspection_text};
+pub use dlq::{Detail, Inspection, inspection_json, inspection_text};
+pub use dlq_list::{ListedQueue, dlq_list_json, dlq_list_text};
 pub use export::{Took, export_json, export_text, purge_json, purge_text};
 pub use graph::graph_json;
 pub use junit::junit_xml;
@@ -112,6 +116,14 @@ pub fn talk(text: &str) {
 /// Passes bytes of a child on to standard error as they are.
 pub fn pass_to_stderr(bytes: &[u8]) {
     progress::to_stderr(bytes);
+}
+
+/// The columns of the terminal that data goes to; `None`: it goes elsewhere, or
+/// the terminal does not tell.
+#[must_use]
+pub fn data_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// Whether data goes to a terminal.
