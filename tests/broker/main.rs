@@ -31,6 +31,7 @@ mod metrics;
 mod migrate;
 mod orders;
 mod outage;
+mod peek;
 mod plan;
 mod policies;
 mod progress;
