@@ -52,6 +52,21 @@ impl BrokerFacts {
         (self.numbers >= (4, 0, 0)).then_some(20)
     }
 
+    /// Whether the management API tells the delivery limit of a quorum queue that
+    /// is in force (a number or `"unlimited"`), since 4.0.
+    #[must_use]
+    pub fn tells_delivery_limits(&self) -> bool {
+        self.numbers >= (4, 0, 0)
+    }
+
+    /// Whether the management API tells policies and the limit in force also
+    /// without statistics, and so as they are now (measured on 4.3.6; 4.0.5 and
+    /// 3.10.8 leave them out).
+    #[must_use]
+    pub fn tells_limits_without_statistics(&self) -> bool {
+        self.numbers >= (4, 3, 0)
+    }
+
     /// Whether a nack with requeue raises the count that a quorum queue
     /// compares with its delivery limit. Not any more since 4.3.
     #[must_use]

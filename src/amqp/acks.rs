@@ -21,6 +21,8 @@ pub(super) struct DueAck {
 pub(super) struct Acks {
     out: BTreeSet<u64>,
     done: BTreeSet<u64>,
+    /// Whether some are out that stay out, and are not remembered one by one.
+    keeps: bool,
 }
 
 impl Acks {
@@ -39,9 +41,24 @@ impl Acks {
         self.out.remove(&tag);
     }
 
+    /// A delivery stays out, unsettled, for as long as the channel is open. From
+    /// then on nothing is acked but one by one.
+    pub(super) fn kept(&mut self, tag: u64) {
+        self.out.remove(&tag);
+        self.keeps = true;
+    }
+
+    /// How many are done and not acked yet, of those that came after this tag.
+    pub(super) fn waiting_after(&self, tag: u64) -> u64 {
+        self.done.range(tag.saturating_add(1)..).count() as u64
+    }
+
     /// Takes what is due.
     pub(super) fn due(&mut self) -> Vec<DueAck> {
         let mut due = Vec::new();
+        if self.keeps {
+            return self.due_one_by_one(due);
+        }
         let mut run = 0_u32;
         let mut last = None;
         while let Some(first) = self.out.first().copied()
@@ -57,6 +74,10 @@ impl Acks {
                 multiple: run > 1,
             });
         }
+        self.due_one_by_one(due)
+    }
+
+    fn due_one_by_one(&mut self, mut due: Vec<DueAck>) -> Vec<DueAck> {
         for tag in std::mem::take(&mut self.done) {
             self.out.remove(&tag);
             due.push(DueAck {
@@ -94,11 +115,12 @@ mod tests {
     proptest! {
         /// As the broker understands it: never more and never less than is done.
         #[test]
-        fn exactly_what_is_done_is_acked(steps in proptest::collection::vec((0_u8..4, 0_usize..20), 0..200)) {
+        fn exactly_what_is_done_is_acked(steps in proptest::collection::vec((0_u8..5, 0_usize..20), 0..200)) {
             let mut acks = Acks::default();
             let mut broker: BTreeSet<u64> = BTreeSet::new();
             let mut in_work: BTreeSet<u64> = BTreeSet::new();
             let mut done: BTreeSet<u64> = BTreeSet::new();
+            let mut kept: BTreeSet<u64> = BTreeSet::new();
             let mut next = 0;
             for (what, which) in steps {
                 let chosen = in_work.iter().nth(which % in_work.len().max(1)).copied();
@@ -123,7 +145,12 @@ mod tests {
                             }
                         }
                         done.clear();
-                        prop_assert_eq!(&broker, &in_work);
+                        prop_assert_eq!(&broker, &(&in_work | &kept));
+                    }
+                    (4, Some(tag)) => {
+                        in_work.remove(&tag);
+                        kept.insert(tag);
+                        acks.kept(tag);
                     }
                     _ => {
                         next += 1;

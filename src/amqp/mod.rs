@@ -2,8 +2,8 @@
 //!
 //! What lapin does wrong is closed here and nowhere else:
 //! a confirm channel belongs to exactly one owner with one message outstanding,
-//! or with copies that count only all together (lapin hands confirms and returns
-//! of pipelined publishes to the wrong message); every wait has a limit (connecting to a silent peer, publishing and
+//! or with copies that count only all together, or that tells returns by their
+//! content (lapin hands returns of pipelined publishes to the wrong message); every wait has a limit (connecting to a silent peer, publishing and
 //! closing on a blocked connection never end by themselves); names are checked
 //! before lapin sees them (it panics over 255 bytes); and there is no automatic
 //! recovery, because it replays stale declarations.
@@ -19,9 +19,11 @@ mod failure;
 mod get;
 mod intake;
 mod lock;
+mod pipeline;
 mod publish;
 mod socket;
 mod stream;
+mod walk;
 
 pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};
@@ -30,4 +32,6 @@ pub use declare::{Declared, QueueStatus};
 pub use delete::QueueGuard;
 pub use get::Getter;
 pub use intake::{Hold, Intake, Taken};
+pub use pipeline::Pipeline;
 pub use publish::{Publisher, Receipt};
+pub use walk::Walk;

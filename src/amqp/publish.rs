@@ -58,11 +58,7 @@ impl<'c> Publisher<'c> {
     /// When the broker refuses it for good: no such exchange, no permission, too
     /// large. The channel is gone then.
     pub async fn publish(&mut self, message: &Publication) -> Result<Receipt> {
-        let doing = if message.exchange.is_empty() {
-            format!("publish to queue '{}'", message.routing_key)
-        } else {
-            format!("publish to exchange '{}'", message.exchange)
-        };
+        let doing = publishing(message);
         let exchange = short(message.exchange.as_str(), "exchange name")?;
         let key = short(message.routing_key.as_str(), "routing key")?;
         let properties = properties(&message.properties)?;
@@ -77,7 +73,11 @@ impl<'c> Publisher<'c> {
                 .await
         };
         let confirmed = match timeout(self.confirm_limit, sent).await {
-            Err(_) => return Ok(Receipt::Unknown(self.no_confirm(&doing))),
+            Err(_) => {
+                return Ok(Receipt::Unknown(
+                    self.connection.no_confirm(&doing, self.confirm_limit),
+                ));
+            }
             Ok(Ok(confirmation)) => confirmation,
             Ok(Err(error)) => {
                 let error = explain(&error, &doing);
@@ -99,16 +99,27 @@ impl<'c> Publisher<'c> {
             )),
         }
     }
+}
 
-    fn no_confirm(&self, doing: &str) -> Error {
-        let waited = humantime::format_duration(self.confirm_limit);
+/// What is being done, for its errors.
+pub(super) fn publishing(message: &Publication) -> String {
+    if message.exchange.is_empty() {
+        format!("publish to queue '{}'", message.routing_key)
+    } else {
+        format!("publish to exchange '{}'", message.exchange)
+    }
+}
+
+impl Connection {
+    pub(super) fn no_confirm(&self, doing: &str, limit: Duration) -> Error {
+        let waited = humantime::format_duration(limit);
         let error = Error::new(
             ErrorKind::TimedOut,
             format!(
                 "{doing}: no confirm within {waited}; the broker may or may not have the message"
             ),
         );
-        if self.connection.is_blocked() {
+        if self.is_blocked() {
             error.hint("the broker blocks publishers: a memory or disk alarm is on (`rabbitmqctl list_alarms`); publish again once it is off")
         } else {
             // How it is given longer depends on the command.

@@ -7,6 +7,7 @@ mod consume;
 mod consume_policy;
 mod consume_stream;
 mod dedupe_store;
+mod dlq_guard;
 mod dlq_inspect;
 mod headers;
 mod message_schemas;

@@ -3,9 +3,11 @@
 mod json;
 mod letter;
 mod peek;
+mod refusal;
 mod summary;
 
 pub use json::letter_json;
 pub use letter::Letter;
 pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
+pub use refusal::{Asked, refusal};
 pub use summary::{Group, summarise};

@@ -89,6 +89,17 @@ impl Management {
         self.answer(request, doing).await
     }
 
+    /// The same with parameters.
+    pub(super) async fn get_with<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, &str)],
+        doing: &str,
+    ) -> Result<T> {
+        let request = self.request(Method::GET, path, doing)?.query(parameters);
+        self.answer(request, doing).await
+    }
+
     /// A list, with parameters of its own.
     pub(super) async fn list<T: DeserializeOwned>(
         &self,
@@ -96,8 +107,7 @@ impl Management {
         parameters: &[(&str, &str)],
         doing: &str,
     ) -> Result<Vec<T>> {
-        let request = self.request(Method::GET, path, doing)?.query(parameters);
-        self.answer(request, doing).await
+        self.get_with(path, parameters, doing).await
     }
 
     pub(super) async fn post<T: DeserializeOwned>(

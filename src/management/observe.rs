@@ -22,7 +22,7 @@ use crate::topology::{
 pub struct ObservedQueue {
     /// Its type; classic when the broker does not say.
     pub kind: QueueType,
-    /// The delivery limit in force.
+    /// The delivery limit in force, as far as the broker tells it.
     pub limit: EffectiveLimit,
     /// All messages, if the broker counts them.
     pub messages: Option<u64>,
@@ -48,6 +48,23 @@ pub struct ObservedQueue {
     pub auto_delete: bool,
     /// Whether it belongs to a connection.
     pub exclusive: bool,
+}
+
+impl ObservedQueue {
+    /// The delivery limit; where the broker does not tell it, the one that the
+    /// arguments amount to.
+    #[must_use]
+    pub fn likely_limit(&self, facts: &BrokerFacts) -> EffectiveLimit {
+        let number = |table: &FieldTable, name: &str| table.get(name)?.as_integer();
+        match self.limit {
+            EffectiveLimit::Unknown => EffectiveLimit::of(
+                number(&self.arguments, "x-delivery-limit"),
+                number(&self.policy, "delivery-limit"),
+                facts,
+            ),
+            told => told,
+        }
+    }
 }
 
 impl Management {
@@ -136,19 +153,49 @@ impl Management {
             .await?;
         Ok(ObservedQueue {
             kind: kind_of(&queue),
-            limit: effective_limit(&queue, facts),
+            limit: told_limit(&queue, facts),
             messages: queue.messages,
             ready: queue.messages_ready,
             unacknowledged: queue.messages_unacknowledged,
             consumers: queue.consumers,
             arguments: table_from_json(&queue.arguments),
-            policy: table_from_json(&queue.effective_policy_definition),
+            policy: queue
+                .effective_policy_definition
+                .as_ref()
+                .map(table_from_json)
+                .unwrap_or_default(),
             message_bytes: queue.message_bytes,
             members: queue.members.len(),
             durable: queue.durable,
             auto_delete: queue.auto_delete,
             exclusive: queue.exclusive,
         })
+    }
+}
+
+impl Management {
+    /// The delivery limit and the policy settings of a quorum queue as they are
+    /// now, where the broker tells them without statistics
+    /// ([`BrokerFacts::tells_limits_without_statistics`]): those show a changed
+    /// policy up to nine seconds late.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub async fn limit_now(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        facts: &BrokerFacts,
+    ) -> Result<(EffectiveLimit, FieldTable)> {
+        let doing = format!("look at queue '{name}' in vhost '{vhost}'");
+        let path = ["queues", vhost.as_str(), name.as_str()];
+        let without = [("disable_stats", "true")];
+        let queue: WireQueue = self.get_with(&path, &without, &doing).await?;
+        let policy = queue.effective_policy_definition.as_ref();
+        Ok((
+            told_limit(&queue, facts),
+            policy.map(table_from_json).unwrap_or_default(),
+        ))
     }
 }
 
@@ -206,19 +253,35 @@ pub(super) fn kind_of(queue: &WireQueue) -> QueueType {
 }
 
 /// The delivery limit in force: none on classic queues and streams; what 4.x
-/// says itself, or what argument, policy and version amount to.
-fn effective_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
+/// says itself, or what argument and policy amount to on 3.x. Nothing is assumed
+/// of what the broker does not tell.
+fn told_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
     if kind_of(queue) != QueueType::Quorum {
         return EffectiveLimit::None;
     }
-    let argument = integer(&queue.arguments, "x-delivery-limit");
-    let policy = integer(&queue.effective_policy_definition, "delivery-limit");
-    match queue.delivery_limit.as_ref() {
-        Some(Json::String(text)) if text == "unlimited" => EffectiveLimit::None,
-        Some(Json::Number(number)) if number.is_i64() => {
+    match (&queue.delivery_limit, &queue.effective_policy_definition) {
+        (Some(Json::String(text)), _) if text == "unlimited" => EffectiveLimit::None,
+        (Some(Json::Number(number)), _) if number.is_i64() => {
             EffectiveLimit::of(number.as_i64(), None, facts)
         }
-        _ => EffectiveLimit::of(argument, policy, facts),
+        (None, Some(policy)) if !facts.tells_delivery_limits() => {
+            let argument = integer(&queue.arguments, "x-delivery-limit");
+            EffectiveLimit::of(argument, integer(policy, "delivery-limit"), facts)
+        }
+        _ => EffectiveLimit::Unknown,
+    }
+}
+
+/// The same for a topology, where a limit that is not told is the one that was asked for.
+fn likely_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
+    let policy = queue.effective_policy_definition.as_ref();
+    match told_limit(queue, facts) {
+        EffectiveLimit::Unknown => EffectiveLimit::of(
+            integer(&queue.arguments, "x-delivery-limit"),
+            policy.and_then(|policy| integer(policy, "delivery-limit")),
+            facts,
+        ),
+        told => told,
     }
 }
 
@@ -246,7 +309,11 @@ fn observed_exchange(wire: &WireExchange) -> Result<Exchange> {
 
 fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
     let arguments = &wire.arguments;
-    let policy = &wire.effective_policy_definition;
+    let no_policy = Map::new();
+    let policy = wire
+        .effective_policy_definition
+        .as_ref()
+        .unwrap_or(&no_policy);
     let text = |argument: &str, key: &str| {
         arguments
             .get(argument)
@@ -274,8 +341,9 @@ fn observed_queue(wire: &WireQueue, facts: &BrokerFacts) -> Result<Queue> {
     };
     Ok(Queue {
         kind: Some(kind_of(wire)),
-        delivery_limit: match effective_limit(wire, facts) {
+        delivery_limit: match likely_limit(wire, facts) {
             EffectiveLimit::None => Some(DeliveryLimit::Unlimited),
+            EffectiveLimit::Unknown => None,
             EffectiveLimit::Finite(limit) => {
                 Some(DeliveryLimit::Finite(u32::try_from(limit).unwrap_or(0)))
             }
@@ -384,5 +452,51 @@ mod tests {
                 key: DeadLetterKey::Kept,
             })
         );
+    }
+
+    #[test]
+    fn a_limit_is_what_the_broker_tells_and_nothing_else() {
+        for (version, json, expected) in [
+            (
+                "4.0.5",
+                json!({"delivery_limit": 20}),
+                EffectiveLimit::Finite(20),
+            ),
+            (
+                "4.0.5",
+                json!({"delivery_limit": "unlimited"}),
+                EffectiveLimit::None,
+            ),
+            // Without statistics 4.3 gives the number that was set.
+            ("4.3.6", json!({"delivery_limit": -1}), EffectiveLimit::None),
+            (
+                "4.0.5",
+                json!({"delivery_limit": null}),
+                EffectiveLimit::Unknown,
+            ),
+            ("4.0.5", json!({}), EffectiveLimit::Unknown),
+            (
+                "4.3.6",
+                json!({"arguments": {"x-delivery-limit": -1}, "effective_policy_definition": {}}),
+                EffectiveLimit::Unknown,
+            ),
+            ("3.10.8", json!({}), EffectiveLimit::Unknown),
+            (
+                "3.10.8",
+                json!({"effective_policy_definition": []}),
+                EffectiveLimit::None,
+            ),
+            (
+                "3.10.8",
+                json!({"arguments": {"x-delivery-limit": 9}, "effective_policy_definition": {"delivery-limit": 5}}),
+                EffectiveLimit::Finite(5),
+            ),
+        ] {
+            let mut json = json;
+            json["type"] = json!("quorum");
+            let facts = BrokerFacts::new("RabbitMQ", version);
+            let queue = serde_json::from_value(json.clone()).expect("wire");
+            assert_eq!(told_limit(&queue, &facts), expected, "{version} {json}");
+        }
     }
 }

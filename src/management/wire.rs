@@ -15,8 +15,9 @@ pub(super) struct WireQueue {
     pub(super) kind: Option<String>,
     #[serde(deserialize_with = "object")]
     pub(super) arguments: Map<String, Json>,
-    #[serde(deserialize_with = "object")]
-    pub(super) effective_policy_definition: Map<String, Json>,
+    /// `None`: the broker does not tell, for want of statistics.
+    #[serde(deserialize_with = "told_object")]
+    pub(super) effective_policy_definition: Option<Map<String, Json>>,
     /// The effective limit on 4.x: a number or `"unlimited"`.
     pub(super) delivery_limit: Option<Json>,
     pub(super) messages: Option<u64>,
@@ -145,6 +146,13 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Json
     })
 }
 
+/// The same, where it is there at all.
+fn told_object<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Map<String, Json>>, D::Error> {
+    object(deserializer).map(Some)
+}
+
 /// A policy's priority: brokers take any number, also broken and huge ones.
 fn priority<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
     let json = Json::deserialize(deserializer)?;
@@ -188,7 +196,10 @@ mod tests {
         )
         .expect("queue");
         assert!(queue.arguments.is_empty());
+        assert_eq!(queue.effective_policy_definition, Some(Map::new()));
         assert_eq!(queue.messages, None);
+        let fresh: WireQueue = serde_json::from_str(r#"{"name":"q"}"#).expect("queue");
+        assert_eq!(fresh.effective_policy_definition, None);
         let message: WireMessage =
             serde_json::from_str(r#"{"payload":"eA==","properties":[]}"#).expect("message");
         assert!(message.properties.is_empty());

@@ -18,6 +18,8 @@ pub struct Inspection {
     pub vhost: String,
     /// What the broker says about it.
     pub observed: ObservedQueue,
+    /// What a look can do, in one word.
+    pub look: &'static str,
     /// The messages that were looked at.
     pub messages: Vec<(Peeked, Letter)>,
     /// Ready messages that were not.
@@ -194,6 +196,7 @@ pub fn inspection_json(inspection: &Inspection) -> Json {
         "queue": inspection.queue,
         "vhost": inspection.vhost,
         "type": inspection.observed.kind.to_string(),
+        "look": inspection.look,
         "ready": inspection.ready(),
         "unacknowledged": inspection.observed.unacknowledged,
         "shown": inspection.messages.len(),

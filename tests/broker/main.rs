@@ -48,5 +48,6 @@ mod topology_test;
 mod users;
 mod versions;
 mod wait;
+mod walk;
 mod what_died;
 mod workers;

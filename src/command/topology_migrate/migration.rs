@@ -224,8 +224,9 @@ impl<'m> Migration<'m> {
             .management
             .queue(&self.vhost, &self.names.queue, facts)
             .await?;
-        Ok(match observed.limit {
+        Ok(match observed.likely_limit(facts) {
             EffectiveLimit::None => true,
+            EffectiveLimit::Unknown => false,
             EffectiveLimit::Finite(limit) => limit >= 2 && self.deliveries + 2 <= limit,
         })
     }

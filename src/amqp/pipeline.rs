@@ -1,0 +1,287 @@
+//! Many publishes with confirms under way at once, and the outcome of each.
+//!
+//! lapin hands a return to the first confirm that comes in after it, whichever
+//! message that is of (measured, lapin 4.12.3): a confirm without a return says
+//! nothing about its own message. What it hands out is complete, though: when a
+//! message is confirmed, its return is already in the hands of a confirm that
+//! came in before, or of one that was out at that moment. So an outcome counts
+//! only once all that had been sent by then is confirmed too, and a return is
+//! told by its content, which comes back unchanged.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use lapin::message::BasicReturnMessage;
+use lapin::options::BasicPublishOptions;
+use lapin::{Channel, Confirmation, PublisherConfirm};
+use tokio::time::timeout;
+
+use crate::amqp::Connection;
+use crate::amqp::convert::{from_properties, properties, short};
+use crate::amqp::failure::explain;
+use crate::amqp::publish::{Receipt, publishing};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Publication;
+
+type Sending = Pin<Box<dyn Future<Output = lapin::Result<PublisherConfirm>> + Send>>;
+
+/// A confirm channel with one owner that has many messages under way.
+pub struct Pipeline<'c> {
+    connection: &'c Connection,
+    channel: Channel,
+    confirm_limit: Duration,
+    window: usize,
+    /// Those whose outcome is not told yet, in the order of sending.
+    flights: VecDeque<Flight>,
+    /// How many at the front of them are confirmed.
+    confirmed: usize,
+    sent: u64,
+}
+
+struct Flight {
+    number: u64,
+    message: Publication,
+    stage: Stage,
+    returned: Option<String>,
+}
+
+enum Stage {
+    /// Handed to lapin, and the socket may not have it yet.
+    Sending(Sending),
+    Waiting(PublisherConfirm),
+    /// The answer, and the number of the last message that had been sent when
+    /// it was seen.
+    Confirmed {
+        accepted: bool,
+        last_sent: u64,
+    },
+}
+
+impl<'c> Pipeline<'c> {
+    /// Opens the channel. At most `window` messages are unconfirmed at a time,
+    /// and of twice as many the outcome is open. lapin needs time in proportion
+    /// to it for each confirm; a few hundred is a good number. Each confirm is
+    /// waited for at most `confirm_limit`.
+    ///
+    /// # Errors
+    /// When the channel cannot be opened.
+    pub async fn open(
+        connection: &'c Connection,
+        window: usize,
+        confirm_limit: Duration,
+    ) -> Result<Self> {
+        Ok(Self {
+            connection,
+            channel: connection.confirm_channel().await?,
+            confirm_limit,
+            window: window.max(1),
+            flights: VecDeque::new(),
+            confirmed: 0,
+            sent: 0,
+        })
+    }
+
+    /// Whether another message may be sent now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.flights.len() - self.confirmed < self.window && self.flights.len() < 2 * self.window
+    }
+
+    /// How many messages have an open outcome.
+    #[must_use]
+    pub fn open_outcomes(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Sends a message, mandatory, and gives its number: 1, 2, 3, in the order
+    /// of sending. Send only while there is room ([`Self::has_room`]).
+    ///
+    /// # Errors
+    /// When a name or property is too long for AMQP, or the channel is gone;
+    /// the message was not sent then.
+    pub fn send(&mut self, message: Publication) -> Result<u64> {
+        let exchange = short(message.exchange.as_str(), "exchange name")?;
+        let key = short(message.routing_key.as_str(), "routing key")?;
+        let wire = properties(&message.properties)?;
+        if !self.channel.status().connected() {
+            return Err(channel_is_gone(&message));
+        }
+        let channel = self.channel.clone();
+        let body = message.body.clone();
+        let mut sending: Sending = Box::pin(async move {
+            let options = BasicPublishOptions {
+                mandatory: true,
+                ..BasicPublishOptions::default()
+            };
+            channel
+                .basic_publish(exchange, key, options, &body, wire)
+                .await
+        });
+        // The first poll takes the message's place in the channel's order; what
+        // remains is to wait until the socket has it.
+        let stage = match sending.as_mut().now_or_never() {
+            None => Stage::Sending(sending),
+            Some(Ok(confirm)) => Stage::Waiting(confirm),
+            Some(Err(error)) => return Err(explain(&error, &publishing(&message))),
+        };
+        self.sent += 1;
+        self.flights.push_back(Flight {
+            number: self.sent,
+            message,
+            stage,
+            returned: None,
+        });
+        Ok(self.sent)
+    }
+
+    /// The number of the next message whose outcome is certain, and the outcome;
+    /// in the order of sending. `None`: no outcome is open.
+    ///
+    /// Safe to drop while waiting.
+    ///
+    /// # Errors
+    /// When the channel or the connection is gone, or a confirm did not come in
+    /// time. The outcome of all that are open is unknown then, and this channel
+    /// of no more use.
+    pub async fn next(&mut self) -> Result<Option<(u64, Receipt)>> {
+        loop {
+            if let Some(told) = self.front_if_certain() {
+                return Ok(Some(told));
+            }
+            if self.flights.is_empty() {
+                return Ok(None);
+            }
+            self.confirm_one().await?;
+        }
+    }
+
+    /// The same, if it is certain already.
+    ///
+    /// # Errors
+    /// Those of [`Self::next`].
+    pub fn next_now(&mut self) -> Result<Option<(u64, Receipt)>> {
+        loop {
+            if let Some(told) = self.front_if_certain() {
+                return Ok(Some(told));
+            }
+            match self.confirm_one().now_or_never() {
+                Some(confirmed) if !self.flights.is_empty() => confirmed?,
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn front_if_certain(&mut self) -> Option<(u64, Receipt)> {
+        let last_confirmed = self
+            .confirmed
+            .checked_sub(1)
+            .and_then(|at| self.flights.get(at))?
+            .number;
+        let Stage::Confirmed {
+            accepted,
+            last_sent,
+        } = self.flights.front()?.stage
+        else {
+            return None;
+        };
+        if last_sent > last_confirmed {
+            return None;
+        }
+        let flight = self.flights.pop_front()?;
+        self.confirmed -= 1;
+        let receipt = match (flight.returned, accepted) {
+            (_, false) => Receipt::Refused,
+            (Some(said), true) => Receipt::Unroutable(said),
+            (None, true) => Receipt::Routed,
+        };
+        Some((flight.number, receipt))
+    }
+
+    /// Waits for the confirm of the first message that has none.
+    async fn confirm_one(&mut self) -> Result<()> {
+        let last_sent = self.sent;
+        let limit = self.confirm_limit;
+        let Some(flight) = self.flights.get_mut(self.confirmed) else {
+            return Ok(());
+        };
+        let answer = loop {
+            match &mut flight.stage {
+                Stage::Sending(sending) => match timeout(limit, sending).await {
+                    Ok(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
+                    Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
+                    Err(_) => {
+                        return Err(self
+                            .connection
+                            .no_confirm(&publishing(&flight.message), limit));
+                    }
+                },
+                Stage::Waiting(confirm) => match timeout(limit, confirm).await {
+                    Ok(Ok(answer)) => break answer,
+                    Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
+                    Err(_) => {
+                        return Err(self
+                            .connection
+                            .no_confirm(&publishing(&flight.message), limit));
+                    }
+                },
+                Stage::Confirmed { .. } => return Ok(()),
+            }
+        };
+        let (accepted, returned) = match answer {
+            Confirmation::Ack(returned) => (true, returned),
+            Confirmation::Nack(returned) => (false, returned),
+            Confirmation::NotRequested => {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "a message was sent on a channel without confirms",
+                ));
+            }
+        };
+        flight.stage = Stage::Confirmed {
+            accepted,
+            last_sent,
+        };
+        self.confirmed += 1;
+        returned.map_or(Ok(()), |returned| self.was_returned(&returned))
+    }
+
+    /// Finds the message that came back. Messages of the same content have the
+    /// same fate, so any of them will do.
+    fn was_returned(&mut self, returned: &BasicReturnMessage) -> Result<()> {
+        let back = &returned.delivery;
+        let its_properties = from_properties(&back.properties);
+        let flight = self.flights.iter_mut().find(|flight| {
+            let message = &flight.message;
+            flight.returned.is_none()
+                && message.exchange.as_str() == back.exchange.as_str()
+                && message.routing_key.as_str() == back.routing_key.as_str()
+                && message.body == back.data
+                && message.properties == its_properties
+        });
+        match flight {
+            Some(flight) => {
+                flight.returned = Some(returned.reply_text.as_str().to_owned());
+                Ok(())
+            }
+            None => Err(Error::new(
+                ErrorKind::Protocol,
+                format!(
+                    "the broker returned a message to exchange '{}' with key '{}' that is none of those sent: which one it was cannot be told",
+                    back.exchange, back.routing_key
+                ),
+            )
+            .hint("nothing of what is under way was settled; run this again")),
+        }
+    }
+}
+
+fn channel_is_gone(message: &Publication) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the channel to the broker was closed",
+    )
+    .hint("run this again")
+    .during(&publishing(message))
+}

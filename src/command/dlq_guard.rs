@@ -1,0 +1,111 @@
+//! The one check before messages of a queue are taken and put back.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where waiting for statistics meets the clock"
+)]
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::session::Session;
+use crate::broker::BrokerFacts;
+use crate::deadletter::{Asked, EffectiveLimit, PeekRisk, peek_risk, refusal};
+use crate::error::Result;
+use crate::field::FieldValue;
+use crate::management::{Management, ObservedQueue};
+use crate::output;
+use crate::topology::{QueueName, QueueType, VhostName};
+
+/// Statistics of a new queue come up to nine seconds late (measured on 3.10.8
+/// and 4.0.5).
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// A queue whose messages may be taken and put back.
+#[derive(Clone, Debug)]
+pub(super) struct Permit {
+    /// What the broker says about it.
+    pub(super) observed: ObservedQueue,
+    /// The broker.
+    pub(super) facts: BrokerFacts,
+    /// What a return can do; not [`PeekRisk::Safe`] only if it was agreed to.
+    pub(super) risk: PeekRisk,
+}
+
+/// Whether messages of the queue may be taken and put back by `command`, such as
+/// `dlq inspect`. `even_if_it_counts` agrees to the risk, which is then told on
+/// standard error. Waits for the broker's statistics where they decide.
+///
+/// # Errors
+/// [`crate::error::ErrorKind::Blocked`] with the ways out when a return could
+/// lose messages and nobody agreed to that, and always for a stream;
+/// [`crate::error::ErrorKind::NotFound`] when there is no such queue.
+pub(super) async fn may_take(
+    session: &Session,
+    management: &Management,
+    vhost: &VhostName,
+    queue: &QueueName,
+    command: &str,
+    even_if_it_counts: bool,
+) -> Result<Permit> {
+    let facts = management.facts().await?;
+    let observed = observe(session, management, vhost, queue, &facts).await?;
+    let risk = peek_risk(&observed.kind, observed.limit, &facts);
+    let argument = observed.arguments.get("x-delivery-limit");
+    let refused = refusal(&Asked {
+        command,
+        vhost,
+        queue,
+        risk: &risk,
+        facts: &facts,
+        limited_by_argument: argument
+            .and_then(FieldValue::as_integer)
+            .is_some_and(|limit| limit >= 0),
+        has_policy: !observed.policy.is_empty(),
+    });
+    match refused {
+        None => {}
+        Some(error) if even_if_it_counts && risk != PeekRisk::Impossible => {
+            output::talk(&format!(
+                "mq: looking all the same: {}",
+                output::printable(error.message())
+            ));
+        }
+        Some(error) => return Err(error),
+    }
+    Ok(Permit {
+        observed,
+        facts,
+        risk,
+    })
+}
+
+/// The queue with its limit as it is now, as far as the broker tells it.
+async fn observe(
+    session: &Session,
+    management: &Management,
+    vhost: &VhostName,
+    queue: &QueueName,
+    facts: &BrokerFacts,
+) -> Result<ObservedQueue> {
+    let mut observed = management.queue(vhost, queue, facts).await?;
+    if observed.kind == QueueType::Quorum && facts.tells_limits_without_statistics() {
+        (observed.limit, observed.policy) = management.limit_now(vhost, queue, facts).await?;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let mut is_told = false;
+    while observed.limit == EffectiveLimit::Unknown && Instant::now() < deadline {
+        if !is_told {
+            is_told = true;
+            session.warn(|| {
+                format!("mq: waiting for the broker to tell the delivery limit of queue '{queue}'")
+            });
+        }
+        sleep(PAUSE).await;
+        observed = management.queue(vhost, queue, facts).await?;
+    }
+    Ok(observed)
+}
