@@ -256,6 +256,33 @@ impl Vhost {
         });
     }
 
+    /// Takes the bodies of all that are ready out of a queue, for good.
+    pub(crate) fn drain(&self, queue: &str) -> Vec<Vec<u8>> {
+        let count = self.ready(queue) as usize;
+        block_on(async {
+            let properties = ConnectionProperties::default();
+            let connection = lapin::Connection::connect(&self.url(), properties)
+                .await
+                .unwrap();
+            let channel = connection.create_channel().await.unwrap();
+            let options = BasicConsumeOptions {
+                no_ack: true,
+                ..BasicConsumeOptions::default()
+            };
+            let consumer = channel
+                .basic_consume(queue.into(), "".into(), options, FieldTable::default())
+                .await
+                .unwrap();
+            let bodies = consumer
+                .take(count)
+                .map(|delivery| delivery.unwrap().data)
+                .collect()
+                .await;
+            connection.close(200, "bye".into()).await.unwrap();
+            bodies
+        })
+    }
+
     /// A dead-letter queue with so many small messages, each with its number as
     /// body, which expired in `origin`; both are made here. The origin keeps what
     /// comes to it without an expiration.

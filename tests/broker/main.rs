@@ -16,6 +16,7 @@ mod dedupe;
 mod dedupe_proof;
 mod definitions;
 mod destroy;
+mod dlq_ledger;
 mod exec_stream;
 mod exec_stream_failures;
 mod export;
