@@ -383,7 +383,7 @@ fn each_row(act: impl Fn(&Vhost, Row) + Sync) {
     let rows = Mutex::new(rows());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..8 {
             scope.spawn(|| {
                 loop {
                     let row = rows.lock().unwrap().pop();
@@ -435,4 +435,20 @@ fn a_stream_is_never_looked_at() {
             .code(2)
             .says(&["'s'", "stream"]);
     }
+}
+
+#[test]
+fn a_user_who_may_not_read_policies_may_look_all_the_same() {
+    let mut vhost = Vhost::new();
+    vhost.dead_letter_queue("dead", "quorum");
+    vhost.send([Sent::to_queue("dead", "x")]);
+    let user = vhost.user(".*", ".*", ".*", "management");
+    let as_user = format!("{user}:pw");
+    let url = vhost.management_url.replace("guest:guest", &as_user);
+    vhost
+        .mq(["dlq", "inspect", "dead"])
+        .env("MQ_MANAGEMENT_URL", url)
+        .run()
+        .code(0)
+        .shows(&["1 ready"]);
 }
