@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use crate::cli::{DlqExportArgs, DlqPurgeArgs};
+
 /// See what is in a dead-letter queue, and why.
 #[derive(Debug, Subcommand)]
 #[expect(
@@ -10,6 +12,8 @@ use clap::{Args, Subcommand};
 )]
 pub enum DlqCommand {
     Inspect(InspectArgs),
+    Export(DlqExportArgs),
+    Purge(DlqPurgeArgs),
 }
 
 /// Show dead letters: where each came from, why, how often it was tried.
