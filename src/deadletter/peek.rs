@@ -44,6 +44,16 @@ impl EffectiveLimit {
                 .map_or(Self::None, |limit| Self::Finite(limit.into())),
         }
     }
+
+    /// Of two accounts of one limit the one that allows less.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Finite(one), Self::Finite(other)) => Self::Finite(one.min(other)),
+            (Self::None, limit) | (limit, Self::None) => limit,
+        }
+    }
 }
 
 /// What a look can do to the messages.
@@ -226,6 +236,23 @@ mod tests {
                     PeekRisk::Impossible
                 );
             }
+        }
+    }
+
+    #[test]
+    fn of_two_accounts_the_stricter_counts() {
+        use EffectiveLimit::{Finite, None, Unknown};
+        for (one, other, stricter) in [
+            (None, None, None),
+            (None, Finite(5), Finite(5)),
+            (Finite(3), Finite(20), Finite(3)),
+            // Where a negative limit is one, it allows nothing.
+            (Finite(-1), Finite(0), Finite(-1)),
+            (Unknown, None, Unknown),
+            (Unknown, Finite(0), Unknown),
+        ] {
+            assert_eq!(one.stricter(other), stricter, "{one:?} {other:?}");
+            assert_eq!(other.stricter(one), stricter, "{other:?} {one:?}");
         }
     }
 
