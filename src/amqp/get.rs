@@ -102,19 +102,20 @@ impl<'c> Getter<'c> {
 }
 
 impl Connection {
-    /// Drops every message of a queue that is ready.
+    /// Drops every message of a queue that is ready, and gives their number.
     ///
     /// # Errors
     /// When the queue does not exist, may not be read, or is a stream.
-    pub async fn purge(&self, queue: &QueueName) -> Result<()> {
+    pub async fn purge(&self, queue: &QueueName) -> Result<u32> {
         let channel = self.lend().await?;
         let purging = channel.queue_purge(
             short(queue.as_str(), "queue name")?,
             QueuePurgeOptions::default(),
         );
-        self.within(&format!("purge queue '{queue}'"), purging)
+        let purged = self
+            .within(&format!("purge queue '{queue}'"), purging)
             .await?;
         self.give_back(channel);
-        Ok(())
+        Ok(purged)
     }
 }

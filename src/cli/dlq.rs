@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-/// See what is in a dead-letter queue, and why.
+use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
+
+/// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
 #[expect(
     missing_docs,
@@ -11,6 +13,9 @@ use clap::{Args, Subcommand};
 pub enum DlqCommand {
     List(ListArgs),
     Inspect(InspectArgs),
+    Replay(ReplayArgs),
+    Export(DlqExportArgs),
+    Purge(DlqPurgeArgs),
 }
 
 /// Show every dead-letter queue: how full, how old, who feeds it.

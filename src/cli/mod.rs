@@ -2,6 +2,9 @@
 
 mod consume;
 mod dlq;
+mod dlq_export;
+mod dlq_purge;
+mod dlq_replay;
 mod files;
 mod global;
 mod graph;
@@ -18,6 +21,9 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs, ListArgs};
+pub use dlq_export::DlqExportArgs;
+pub use dlq_purge::DlqPurgeArgs;
+pub use dlq_replay::{ReplayArgs, ReplayTarget};
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};

@@ -1,5 +1,6 @@
 //! `mq publish`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -7,24 +8,27 @@ use clap::{ArgGroup, Args};
 use crate::cli::global::duration;
 use crate::cli::headers::HeaderArgs;
 
-/// Publish a message; done only when it is confirmed and in a queue.
+/// Publish a message, or a file of them; done only when confirmed and in a queue.
 ///
 /// Every message is sent persistent, mandatory and with publisher confirms. A
 /// broker also confirms what no queue takes, so a confirm alone is not enough:
 /// exit code 0 means confirmed *and* routed.
 #[derive(Clone, Debug, Args)]
 #[command(
-    group = ArgGroup::new("target").required(true).multiple(true).args(["exchange", "queue"]),
+    group = ArgGroup::new("target").required(true).multiple(true).args(["exchange", "queue", "jsonl"]),
     after_long_help = "Examples:
   mq publish -e orders.exchange -k order.created '{\"order_id\":1001}'
   mq publish -q orders.queue @order.json --content-type application/json
   gzip -c big.json | mq publish -e logs -k all --content-encoding gzip
+  mq publish --jsonl dead.jsonl
+  mq publish --jsonl dead.jsonl -q orders
 
 Exit codes:
   0 confirmed and routed
+  3 of a file, some reached no queue, or it was stopped by a signal
   67 reached no queue
   75 refused (nack) or no confirm in time
-  65 no such exchange, or the message is too large
+  65 no such exchange, the message is too large, or a line that cannot be read
   77 permission refused
   69 broker unavailable"
 )]
@@ -41,18 +45,31 @@ pub struct PublishArgs {
     pub exchange: Option<String>,
 
     /// Routing key
-    #[arg(
-        short,
-        long,
-        value_name = "KEY",
-        default_value = "",
-        conflicts_with = "queue"
-    )]
-    pub key: String,
+    #[arg(short, long, value_name = "KEY", conflicts_with = "queue")]
+    pub key: Option<String>,
 
     /// Queue to publish to, through the default exchange
     #[arg(short, long, value_name = "NAME")]
     pub queue: Option<String>,
+
+    /// Publish the messages of a file of JSON lines; - for standard input
+    ///
+    /// Sends each line that `mq dlq export` wrote exactly as it was: body,
+    /// properties, headers with their types, to its own exchange with its own
+    /// key, or where -q, -e and -k say. In order; stops before the first line
+    /// that cannot be read.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["body", "headers", "json_headers", "content_type", "content_encoding",
+            "message_id", "correlation_id", "reply_to", "kind", "app_id", "user_id", "timestamp",
+            "priority", "expiration", "transient"]
+    )]
+    pub jsonl: Option<PathBuf>,
+
+    /// Send messages of --jsonl that carry another user's user_id without it
+    #[arg(long, requires = "jsonl")]
+    pub drop_user_id: bool,
 
     /// Its headers.
     #[command(flatten)]

@@ -3,10 +3,10 @@
 
 use super::session::Session;
 use crate::amqp::{Connection, Frames, Getter, Publisher, Receipt};
-use crate::deadletter::{PeekRisk, replacement, survives_return};
+use crate::deadletter::PeekRisk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::management::{ObservedQueue, Peeked};
-use crate::message::{Properties, Publication};
+use crate::message::{Properties, Publication, delivery_count, replacement};
 use crate::topology::{ExchangeName, QueueName, RoutingKey, VhostName};
 
 /// What such a look showed.
@@ -90,7 +90,7 @@ async fn take(
         let Some(taken) = getter.get(queue).await? else {
             break;
         };
-        if !survives_return(risk, &taken.delivery.properties) {
+        if risk.is_lost_by_return(delivery_count(&taken.delivery)) {
             let copy = replacement(&taken.delivery, queue, user);
             replace(&mut publisher, &copy, queue).await?;
             getter.ack(taken.tag).await?;

@@ -7,13 +7,18 @@ mod consume;
 mod consume_policy;
 mod consume_stream;
 mod dedupe_store;
+mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
 mod dlq_list;
 mod dlq_look;
+mod dlq_purge;
+mod dlq_replay;
+mod dlq_take;
 mod headers;
 mod message_schemas;
 mod publish;
+mod publish_jsonl;
 mod reconnect;
 mod retry_path;
 mod session;
@@ -136,13 +141,26 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             topology_convert::run(&args, cli.global.vhost)
         }
         Command::Topology(TopologyCommand::Schema(_)) => topology_schema::run(),
-        Command::Publish(args) => block_on(publish::run(args, &session(cli.global)?)),
+        Command::Publish(args) => match args.jsonl.clone() {
+            Some(path) => block_on_threads(publish_jsonl::run(&args, &path, &session(cli.global)?)),
+            None => block_on(publish::run(args, &session(cli.global)?)),
+        },
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::List(args)) => {
             block_on(dlq_list::run(&args, &session(cli.global)?))
         }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Replay(args)) => {
+            let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment);
+            block_on_threads(dlq_replay::run(args, editor, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Export(args)) => {
+            block_on_threads(dlq_export::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Purge(args)) => {
+            block_on_threads(dlq_purge::run(&args, &session(cli.global)?))
         }
         Command::Completions(args) => {
             let mut script = Vec::new();

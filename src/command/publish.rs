@@ -76,7 +76,7 @@ fn message(args: PublishArgs) -> Result<Publication> {
         ),
         (exchange, None) => (
             ExchangeName::new(exchange.unwrap_or_default())?,
-            RoutingKey::new(args.key)?,
+            RoutingKey::new(args.key.unwrap_or_default())?,
         ),
     };
     let properties = Properties {

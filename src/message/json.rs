@@ -11,6 +11,15 @@ use crate::message::{DeliveryMode, Properties};
 #[must_use]
 pub fn properties_to_json(properties: &Properties) -> Json {
     let mut object = Map::new();
+    set_properties(&mut object, properties);
+    if !properties.headers.is_empty() {
+        object.insert("headers".to_owned(), table_to_json(&properties.headers));
+    }
+    Json::Object(object)
+}
+
+/// The same without the headers.
+pub(super) fn set_properties(object: &mut Map<String, Json>, properties: &Properties) {
     let mut text = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
             object.insert(name.to_owned(), json!(value));
@@ -39,10 +48,6 @@ pub fn properties_to_json(properties: &Properties) -> Json {
     if let Some(timestamp) = properties.timestamp {
         object.insert("timestamp".to_owned(), json!(timestamp));
     }
-    if !properties.headers.is_empty() {
-        object.insert("headers".to_owned(), table_to_json(&properties.headers));
-    }
-    Json::Object(object)
 }
 
 /// At most `limit` bytes of a body: `body`, `body_encoding` (`text` or

@@ -6,19 +6,26 @@ mod copied;
 mod death;
 mod fingerprint;
 mod json;
+mod jsonl;
 mod nesting;
 mod parked;
 mod properties;
+mod replacement;
+mod replay;
 mod result;
 mod retried;
+mod typed;
 
 pub use copied::first_route;
 pub use death::{Death, DeathHistory};
 pub use fingerprint::{Fingerprint, without_delivery_headers};
 pub use json::{body_to_json, properties_to_json};
+pub use jsonl::{Source, message_line, read_message_line};
 pub use nesting::json_nesting;
 pub use parked::{ParkedHeaders, Parking, park};
 pub use properties::{DeliveryMode, Properties};
+pub use replacement::{delivery_count, replacement};
+pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};
 

@@ -7,6 +7,9 @@ use crate::printable::hides;
 /// Escapes in JSON text what its own escaping leaves alone. Such characters
 /// stand only inside strings there, so the meaning stays the same.
 pub(super) fn escape_in_json(json: &str) -> String {
+    if json.bytes().all(|byte| byte.is_ascii() && byte != 0x7f) {
+        return json.to_owned();
+    }
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && (c.is_control() || hides(c)) {

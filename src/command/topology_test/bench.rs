@@ -112,7 +112,7 @@ impl<'b> Bench<'b> {
     /// Empties every queue; streams keep what they have.
     pub(super) async fn purge(&self) -> Result<()> {
         stream::iter(self.emptied())
-            .map(|name| self.connection.purge(name))
+            .map(|name| async { self.connection.purge(name).await.map(|_| ()) })
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await

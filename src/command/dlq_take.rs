@@ -1,0 +1,308 @@
+//! Taking messages out of a queue into a file, or only reading them: what
+//! `mq dlq export` and `mq dlq purge` have in common.
+//!
+//! A message is acked only once its line is on disk. What is not acked goes back
+//! to where it was.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::dlq_guard::Permit;
+use super::session::Session;
+use super::signals;
+use crate::amqp::{Connection, Frames, Taken, Walk};
+use crate::deadletter::{Letter, letter_json};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Delivery, Source, message_line};
+use crate::output::{self, LineFile, Progress, Rate, Took, bar_line};
+use crate::query::Filter;
+use crate::topology::{QueueName, QueueType, VhostName};
+
+/// Lines and bytes that are secured on disk together, at most.
+const TOGETHER: usize = 1000;
+const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
+
+/// What a body is taken to have where the broker does not tell, in bytes: much,
+/// so that not too many come at once.
+const USUAL_BODY: usize = 1024 * 1024;
+
+/// Which messages, and what becomes of them.
+pub(super) struct Wanted<'a> {
+    /// `mq dlq export`, as the connection is called.
+    pub(super) command: &'static str,
+    pub(super) vhost: &'a VhostName,
+    pub(super) queue: &'a QueueName,
+    pub(super) filter: Option<Filter>,
+    pub(super) limit: Option<u64>,
+    pub(super) remove: bool,
+}
+
+/// Where the lines go to.
+pub(super) enum Target {
+    /// Nobody wants them.
+    Nowhere,
+    StandardOutput,
+    File(LineFile),
+}
+
+/// Takes what is wanted. What was done is told even when it ends in an error.
+pub(super) async fn take(
+    wanted: &Wanted<'_>,
+    permit: &Permit,
+    target: &mut Target,
+    session: &Session,
+) -> (Took, Result<()>) {
+    let mut took = Took::default();
+    let result = connect_and_take(wanted, permit, target, session, &mut took).await;
+    (took, result)
+}
+
+async fn connect_and_take(
+    wanted: &Wanted<'_>,
+    permit: &Permit,
+    target: &mut Target,
+    session: &Session,
+    took: &mut Took,
+) -> Result<()> {
+    let mut signals = signals::listen().map_err(|error| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("cannot listen for signals: {error}"),
+        )
+    })?;
+    let connection = session.connect(wanted.command, Frames::Large).await?;
+    let taken = walk(
+        wanted,
+        permit,
+        target,
+        session,
+        took,
+        &connection,
+        &mut signals,
+    )
+    .await;
+    connection.close().await;
+    taken
+}
+
+async fn walk(
+    wanted: &Wanted<'_>,
+    permit: &Permit,
+    target: &mut Target,
+    session: &Session,
+    took: &mut Took,
+    connection: &Connection,
+    signals: &mut UnboundedReceiver<u8>,
+) -> Result<()> {
+    let queue = wanted.queue;
+    let Some(status) = connection.queue_status(queue).await? else {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("queue '{queue}' in vhost '{}' does not exist", wanted.vhost),
+        ));
+    };
+    // What comes while this runs is not meant: a message that fails again and
+    // comes back would be met without end.
+    let ready = u64::from(status.ready);
+    let count = match (wanted.limit, &wanted.filter) {
+        (Some(limit), None) => ready.min(limit),
+        _ => ready,
+    };
+    let looked = Arc::new(AtomicU64::new(0));
+    let progress = progress(wanted, target, session, &looked, count);
+    let mut taking = Taking {
+        walk: Walk::open(connection, queue, count, typical(permit)).await?,
+        counts_deliveries: permit.observed.kind == QueueType::Quorum,
+        wanted,
+        target,
+        took,
+        pending: Vec::new(),
+        pending_bytes: 0,
+        looked,
+    };
+    let result = taking.run(signals).await;
+    let Taking { walk, .. } = taking;
+    // Returns what was not acked, whatever happened before.
+    let released = walk.release().await;
+    drop(progress);
+    result?;
+    released.map(|_| ()).map_err(|error| {
+        if took.removed > 0 {
+            error.hint("the last messages that were written may still be in the queue too")
+        } else {
+            error
+        }
+    })
+}
+
+/// The usual size of a body, as far as the broker tells.
+fn typical(permit: &Permit) -> usize {
+    let observed = &permit.observed;
+    match (observed.message_bytes, observed.messages) {
+        (Some(bytes), Some(messages)) if bytes > 0 && messages > 0 => {
+            usize::try_from(bytes / messages).unwrap_or(usize::MAX)
+        }
+        _ => USUAL_BODY,
+    }
+}
+
+fn progress(
+    wanted: &Wanted<'_>,
+    target: &Target,
+    session: &Session,
+    looked: &Arc<AtomicU64>,
+    total: u64,
+) -> Option<Progress> {
+    let prints_there = matches!(target, Target::StandardOutput) && output::data_is_on_terminal();
+    if !session.shows_progress || prints_there || !Progress::is_possible() {
+        return None;
+    }
+    let (queue, looked) = (wanted.queue.to_string(), Arc::clone(looked));
+    let mut rate = Rate::default();
+    Some(Progress::start(move |now, columns| {
+        let done = looked.load(Ordering::Relaxed);
+        bar_line(&queue, done, total, rate.sample(now, done), columns)
+    }))
+}
+
+struct Taking<'t, 'c> {
+    walk: Walk<'c>,
+    counts_deliveries: bool,
+    wanted: &'t Wanted<'t>,
+    target: &'t mut Target,
+    took: &'t mut Took,
+    /// Tags of messages whose lines are not on disk yet.
+    pending: Vec<u64>,
+    pending_bytes: usize,
+    looked: Arc<AtomicU64>,
+}
+
+impl Taking<'_, '_> {
+    async fn run(&mut self, signals: &mut UnboundedReceiver<u8>) -> Result<()> {
+        loop {
+            if self.is_enough() {
+                return self.secure();
+            }
+            if let Ok(signal) = signals.try_recv() {
+                self.took.stopped_by = Some(signal);
+                return self.secure();
+            }
+            let next = match self.walk.next_now()? {
+                Some(taken) => Some(taken),
+                None => {
+                    self.secure()?;
+                    tokio::select! {
+                        biased;
+                        signal = signals.recv() => {
+                            self.took.stopped_by = signal.or(Some(0));
+                            return Ok(());
+                        }
+                        next = self.walk.next() => next?,
+                    }
+                }
+            };
+            let Some(taken) = next else {
+                return self.secure();
+            };
+            if let Err(error) = self.decide(taken) {
+                // What is fine is not lost for it.
+                self.secure()?;
+                return Err(error);
+            }
+            if self.pending.len() >= TOGETHER || self.pending_bytes >= BYTES_TOGETHER {
+                self.secure()?;
+                self.walk.send_acks().await?;
+            }
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        let so_far = self.took.written + self.pending.len() as u64;
+        self.wanted.limit.is_some_and(|limit| so_far >= limit)
+    }
+
+    fn decide(&mut self, taken: Taken) -> Result<()> {
+        self.took.looked_at += 1;
+        self.looked.fetch_add(1, Ordering::Relaxed);
+        let Taken { tag, delivery } = taken;
+        if !self.is_meant(&delivery)? {
+            self.took.left_by_filter += 1;
+            self.walk.keep(tag);
+            return Ok(());
+        }
+        let line = match self.target {
+            Target::Nowhere => None,
+            Target::StandardOutput | Target::File(_) => match self.line(&delivery) {
+                Ok(line) => Some(line),
+                Err(error) => {
+                    self.took.unwritable += 1;
+                    self.walk.keep(tag);
+                    output::talk(&format!(
+                        "mq: message {} of the queue stays where it is: {}",
+                        self.took.looked_at,
+                        output::printable(error.message())
+                    ));
+                    return Ok(());
+                }
+            },
+        };
+        if let Some(line) = line {
+            self.pending_bytes += line.len();
+            match self.target {
+                Target::Nowhere => {}
+                Target::StandardOutput => output::data(&line)?,
+                Target::File(file) => file.push(&line),
+            }
+        }
+        self.pending.push(tag);
+        Ok(())
+    }
+
+    fn is_meant(&self, delivery: &Delivery) -> Result<bool> {
+        let Some(filter) = &self.wanted.filter else {
+            return Ok(true);
+        };
+        let letter = Letter::read(&delivery.properties);
+        filter.accepts(&letter_json(
+            delivery,
+            &letter,
+            delivery.body.len(),
+            usize::MAX,
+        ))
+    }
+
+    fn line(&self, delivery: &Delivery) -> Result<String> {
+        let source = Source {
+            vhost: self.wanted.vhost,
+            queue: self.wanted.queue,
+            counts_deliveries: self.counts_deliveries,
+        };
+        Ok(output::json_line(&message_line(delivery, Some(source))?))
+    }
+
+    /// Has what is pending on disk, and only then acks it.
+    fn secure(&mut self) -> Result<()> {
+        if let Target::File(file) = self.target {
+            if self.wanted.remove {
+                if !self.pending.is_empty() {
+                    file.sync()?;
+                }
+            } else {
+                file.write()?;
+            }
+        }
+        self.took.written += self.pending.len() as u64;
+        for tag in self.pending.drain(..) {
+            if self.wanted.remove {
+                self.walk.ack(tag);
+                self.took.removed += 1;
+            } else {
+                self.walk.keep(tag);
+            }
+        }
+        self.pending_bytes = 0;
+        Ok(())
+    }
+}

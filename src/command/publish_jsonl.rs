@@ -1,0 +1,373 @@
+//! `mq publish --jsonl`: the messages of a file, each confirmed and routed.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where messages are read from a file or standard input"
+)]
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use tokio::sync::mpsc;
+
+use super::session::Session;
+use super::signals;
+use crate::amqp::{Connection, Frames, Pipeline, Receipt};
+use crate::cli::PublishArgs;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::Exit;
+use crate::message::{Publication, read_message_line};
+use crate::output::{self, Published, published_json, published_text};
+use crate::topology::{ExchangeName, QueueName, RoutingKey};
+
+/// Messages that are not confirmed at a time, at most.
+const WINDOW: usize = 256;
+
+/// Bytes of bodies whose outcome is open, at most; one message may be larger.
+const BYTES_OPEN: usize = 64 * 1024 * 1024;
+
+/// Messages that are read ahead.
+const READ_AHEAD: usize = 4;
+
+/// The longest line, in bytes: what a broker takes, however it is escaped.
+const LONGEST: u64 = 1024 * 1024 * 1024;
+
+/// Headers by which a broker sends copies elsewhere, and where they are kept.
+const COPIES: [(&str, &str); 2] = [("CC", "mq-cc"), ("BCC", "mq-bcc")];
+
+type Line = Result<(u64, Publication)>;
+
+pub(super) async fn run(
+    args: &PublishArgs,
+    path: &Path,
+    session: &Session,
+) -> anyhow::Result<Exit> {
+    let file = file_name(path);
+    let target = Target::of(args)?;
+    let mut lines = read(path)?;
+    let mut signals = signals::listen()?;
+    let connection = session.connect("mq publish", Frames::Large).await?;
+    let mut published = Published::default();
+    let result = async {
+        let mut sending = Sending {
+            pipeline: Pipeline::open(&connection, WINDOW, args.confirm_timeout).await?,
+            connection: &connection,
+            file: &file,
+            target,
+            drop_user_id: args.drop_user_id,
+            open: VecDeque::new(),
+            open_bytes: 0,
+            exchanges: BTreeSet::new(),
+            published: &mut published,
+        };
+        let sent = sending.send_all(&mut lines, &mut signals).await;
+        sending.settle_rest().await.and(sent)
+    }
+    .await;
+    connection.close().await;
+    session.report(
+        || published_text(&file, &published),
+        || published_json(&file, &published),
+    )?;
+    verdict(&file, &published, result).map_err(Into::into)
+}
+
+fn file_name(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// Where messages go instead of where their lines say.
+struct Target {
+    exchange: Option<ExchangeName>,
+    key: Option<RoutingKey>,
+}
+
+impl Target {
+    fn of(args: &PublishArgs) -> Result<Self> {
+        if let Some(queue) = &args.queue {
+            return Ok(Self {
+                exchange: Some(ExchangeName::default_exchange()),
+                key: Some(RoutingKey::of_queue(&QueueName::of_existing(queue)?)),
+            });
+        }
+        Ok(Self {
+            exchange: args.exchange.clone().map(ExchangeName::new).transpose()?,
+            key: args.key.clone().map(RoutingKey::new).transpose()?,
+        })
+    }
+
+    const fn is_elsewhere(&self) -> bool {
+        self.exchange.is_some() || self.key.is_some()
+    }
+}
+
+struct Sending<'s, 'c> {
+    pipeline: Pipeline<'c>,
+    connection: &'c Connection,
+    file: &'s str,
+    target: Target,
+    drop_user_id: bool,
+    /// Line and size of each message whose outcome is open, in order.
+    open: VecDeque<(u64, usize)>,
+    open_bytes: usize,
+    /// Exchanges that are there.
+    exchanges: BTreeSet<ExchangeName>,
+    published: &'s mut Published,
+}
+
+impl Sending<'_, '_> {
+    /// Sends line by line, until the end, a signal, or a line that cannot be sent.
+    async fn send_all(
+        &mut self,
+        lines: &mut mpsc::Receiver<Line>,
+        signals: &mut mpsc::UnboundedReceiver<u8>,
+    ) -> Result<()> {
+        loop {
+            while self.open_bytes > BYTES_OPEN || !self.pipeline.has_room() {
+                self.settle_one().await?;
+            }
+            tokio::select! {
+                biased;
+                signal = signals.recv() => {
+                    self.published.stopped_by = signal.or(Some(0));
+                    return Ok(());
+                }
+                line = lines.recv() => match line {
+                    None => return Ok(()),
+                    Some(line) => {
+                        let (number, message) = line?;
+                        self.send(number, message).await?;
+                    }
+                },
+                told = self.pipeline.next(), if !self.open.is_empty() => {
+                    let told = told?;
+                    self.settled(told);
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, number: u64, message: Publication) -> Result<()> {
+        let place = format!("{}:{number}", self.file);
+        let message = self.redirected(message).map_err(|e| e.during(&place))?;
+        self.must_be_there(&message.exchange)
+            .await
+            .map_err(|e| e.during(&place))?;
+        let bytes = message.body.len();
+        self.pipeline.send(message).map_err(|e| e.during(&place))?;
+        self.published.sent += 1;
+        self.open.push_back((number, bytes));
+        self.open_bytes += bytes;
+        Ok(())
+    }
+
+    /// The message as it is sent.
+    fn redirected(&mut self, mut message: Publication) -> Result<Publication> {
+        let us = &self.connection.endpoint().user;
+        let properties = &mut message.properties;
+        if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
+            if !self.drop_user_id {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!(
+                        "it has the user_id '{}', and brokers take none but that of who publishes, '{}'",
+                        output::one_line(user, 60),
+                        output::one_line(us, 60)
+                    ),
+                )
+                .hint("log in as that user, or give --drop-user-id to send such messages without it"));
+            }
+            properties.user_id = None;
+            self.published.user_ids_dropped += 1;
+        }
+        if self.target.is_elsewhere() {
+            let mut dropped = false;
+            for (name, kept) in COPIES {
+                if let Some(keys) = properties.headers.remove(name) {
+                    properties.headers.insert(kept.to_owned(), keys);
+                    dropped = true;
+                }
+            }
+            self.published.copies_dropped += u64::from(dropped);
+        } else if message.exchange.is_empty() && message.routing_key.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "it names neither an exchange nor a routing key",
+            )
+            .hint("say where it goes with -q QUEUE or -e EXCHANGE"));
+        }
+        if let Some(exchange) = &self.target.exchange {
+            message.exchange = exchange.clone();
+        }
+        if let Some(key) = &self.target.key {
+            message.routing_key = key.clone();
+        }
+        Ok(message)
+    }
+
+    /// A message to an exchange that is not there would take the outcome of all
+    /// that are under way with it: the broker closes the channel.
+    async fn must_be_there(&mut self, exchange: &ExchangeName) -> Result<()> {
+        if exchange.is_empty() || self.exchanges.contains(exchange) {
+            return Ok(());
+        }
+        match self.connection.exchange_exists(exchange).await {
+            Ok(false) => {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("exchange '{exchange}' does not exist"),
+                )
+                .hint("declare it first, or send elsewhere with -q QUEUE or -e EXCHANGE"));
+            }
+            Ok(true) => {}
+            // Who may publish need not be allowed to ask.
+            Err(error) if error.kind() == ErrorKind::AccessRefused => {}
+            Err(error) => return Err(error),
+        }
+        self.exchanges.insert(exchange.clone());
+        Ok(())
+    }
+
+    async fn settle_one(&mut self) -> Result<()> {
+        let told = self.pipeline.next().await?;
+        self.settled(told);
+        Ok(())
+    }
+
+    fn settled(&mut self, told: Option<(u64, Receipt)>) {
+        let (Some((_, receipt)), Some((line, bytes))) = (told, self.open.pop_front()) else {
+            return;
+        };
+        self.open_bytes -= bytes;
+        match receipt {
+            Receipt::Routed => self.published.routed += 1,
+            Receipt::Unroutable(_) => self.published.unroutable.add(line),
+            Receipt::Refused => self.published.refused.add(line),
+            Receipt::Unknown(_) => self.published.unknown.add(line),
+        }
+    }
+
+    /// What becomes of all that is under way; where that is not told, it is unknown.
+    async fn settle_rest(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        while !self.open.is_empty() && result.is_ok() {
+            result = self.settle_one().await;
+        }
+        for (line, _) in self.open.drain(..) {
+            self.published.unknown.add(line);
+        }
+        result
+    }
+}
+
+fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit> {
+    let mut told = Vec::new();
+    for (lines, what) in [
+        (
+            &published.unroutable,
+            "reached no queue; the broker has dropped it",
+        ),
+        (&published.refused, "refused (nack) by the broker"),
+        (
+            &published.unknown,
+            "no answer; the broker may or may not have it",
+        ),
+    ] {
+        if lines.count > 0 {
+            told.push(format!("{}: {what}", lines.told()));
+        }
+    }
+    let told = told.join("\nof ");
+    if let Err(error) = result {
+        if told.is_empty() {
+            return Err(error);
+        }
+        output::talk(&format!(
+            "mq: of {}",
+            output::printable(&format!("{file}, {told}"))
+        ));
+        return Err(error);
+    }
+    let kind = match published {
+        p if p.refused.count + p.unknown.count > 0 => ErrorKind::Refused,
+        p if p.unroutable.count > 0 && p.routed == 0 => ErrorKind::Unroutable,
+        p if p.unroutable.count > 0 => ErrorKind::Partial,
+        p if p.stopped_by.is_some() => return Ok(Exit::Partial),
+        _ => return Ok(Exit::Done),
+    };
+    Err(Error::new(kind, format!("of {file}, {told}")).hint(
+        "take these lines out into a file of their own, mend what kept them from arriving, and publish that",
+    ))
+}
+
+/// Reads and understands lines ahead, on a thread of its own: standard input may
+/// be slow, and signals and the broker are to be listened to meanwhile.
+fn read(path: &Path) -> Result<mpsc::Receiver<Line>> {
+    let file = file_name(path);
+    let reader: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
+        Box::new(BufReader::new(io::stdin()))
+    } else {
+        Box::new(BufReader::with_capacity(
+            1024 * 1024,
+            File::open(path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Error::new(
+                    ErrorKind::InputMissing,
+                    format!("the file {file} does not exist"),
+                )
+                .hint("check the path"),
+                _ => unreadable(&file, &error),
+            })?,
+        ))
+    };
+    let (send, receive) = mpsc::channel(READ_AHEAD);
+    std::thread::Builder::new()
+        .name("lines".to_owned())
+        .spawn(move || send_lines(reader, &file, &send))
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("cannot start a thread that reads: {error}"),
+            )
+        })?;
+    Ok(receive)
+}
+
+fn send_lines(mut reader: Box<dyn BufRead + Send>, file: &str, send: &mpsc::Sender<Line>) {
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let line = match reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+            Ok(0) => return,
+            Ok(_) if bytes.trim_ascii().is_empty() => continue,
+            Ok(_) => understood(&bytes).map_err(|error| error.during(&format!("{file}:{number}"))),
+            Err(error) => Err(unreadable(file, &error)),
+        };
+        let is_last = line.is_err();
+        let sent = send.blocking_send(line.map(|message| (number, message)));
+        if is_last || sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn understood(bytes: &[u8]) -> Result<Publication> {
+    let invalid = |what: String| Error::new(ErrorKind::InvalidInput, what);
+    if bytes.len() as u64 >= LONGEST {
+        return Err(invalid(format!("it has more than {LONGEST} bytes")));
+    }
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| invalid(format!("it is not UTF-8: {error}")))?;
+    read_message_line(text)
+}
+
+fn unreadable(file: &str, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::InputOutput,
+        format!("cannot read {file}: {error}"),
+    )
+}
