@@ -53,15 +53,28 @@ impl Acks {
         self.done.range(tag.saturating_add(1)..).count() as u64
     }
 
+    /// The last of those between two tags that are out and neither done nor kept.
+    pub(super) fn last_out(&self, first: u64, last: u64) -> Option<u64> {
+        // A range that is none would be a panic.
+        let up_to = self.out.range(..=last).next_back().copied();
+        up_to.filter(|tag| *tag >= first)
+    }
+
     /// Takes what is due.
     pub(super) fn due(&mut self) -> Vec<DueAck> {
+        self.due_up_to(u64::MAX)
+    }
+
+    /// Takes what is due up to this tag.
+    pub(super) fn due_up_to(&mut self, most: u64) -> Vec<DueAck> {
         let mut due = Vec::new();
         if self.keeps {
-            return self.due_one_by_one(due);
+            return self.due_one_by_one(due, most);
         }
         let mut run = 0_u32;
         let mut last = None;
         while let Some(first) = self.out.first().copied()
+            && first <= most
             && self.done.remove(&first)
         {
             self.out.remove(&first);
@@ -74,11 +87,12 @@ impl Acks {
                 multiple: run > 1,
             });
         }
-        self.due_one_by_one(due)
+        self.due_one_by_one(due, most)
     }
 
-    fn due_one_by_one(&mut self, mut due: Vec<DueAck>) -> Vec<DueAck> {
-        for tag in std::mem::take(&mut self.done) {
+    fn due_one_by_one(&mut self, mut due: Vec<DueAck>, most: u64) -> Vec<DueAck> {
+        let later = self.done.split_off(&most.saturating_add(1));
+        for tag in std::mem::replace(&mut self.done, later) {
             self.out.remove(&tag);
             due.push(DueAck {
                 tag,
@@ -105,7 +119,8 @@ mod tests {
             acks.done(tag);
         }
         let due = |tag, multiple| DueAck { tag, multiple };
-        assert_eq!(acks.due(), [due(3, true), due(5, false)]);
+        assert_eq!(acks.due_up_to(2), [due(2, true)]);
+        assert_eq!(acks.due(), [due(3, false), due(5, false)]);
         assert_eq!(acks.due(), []);
         acks.settled(4);
         acks.done(6);

@@ -11,7 +11,7 @@ use super::session::Session;
 use super::signals;
 use crate::amqp::{Connection, Frames, Pipeline, Walk};
 use crate::cli::{ReplayArgs, ReplayTarget};
-use crate::deadletter::{Aiming, ComingBack, ReplayReport, ReplayTo};
+use crate::deadletter::{Aiming, ComingBack, PeekRisk, ReplayReport, ReplayTo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{replay_json, replay_text};
@@ -63,10 +63,11 @@ pub(super) async fn run(
     // connections, acks neither.
     let sending = session.connect("mq dlq replay", Frames::Large).await?;
     let mut walk = Walk::open(&taking, &queue, ready, typical(&permit.observed)).await?;
-    if args.interactive || args.edit {
-        walk.ahead_at_most(1);
-    } else if let Some(limit) = args.limit {
+    if let (Some(limit), None) = (args.limit, &args.filter) {
         walk.ahead_at_most(limit);
+    }
+    if permit.risk != PeekRisk::Safe {
+        walk.never_take_more();
     }
     let rules = Rules {
         aiming: Aiming {

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use futures_util::StreamExt as _;
 use lapin::options::{
-    BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions,
-    BasicRejectOptions, ConfirmSelectOptions,
+    BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions,
+    BasicQosOptions, BasicRejectOptions, ConfirmSelectOptions,
 };
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use lapin::{BasicProperties, Channel, Confirmation, ConnectionProperties};
@@ -353,6 +353,12 @@ async fn give_up(channel: &Channel, queue: &str, how: GiveUp, count: usize) {
         };
         assert!(told.unwrap());
     }
+    // The broker's channel forgets what it has not sent on to a quorum queue when
+    // it ends; the end of a consumer waits for that.
+    channel
+        .basic_cancel(consumer.tag(), BasicCancelOptions::default())
+        .await
+        .unwrap();
 }
 
 /// Headers of every type that AMQP 0-9-1 as RabbitMQ speaks it has, and nested ones.
