@@ -53,6 +53,12 @@ impl Acks {
         self.done.range(tag.saturating_add(1)..).count() as u64
     }
 
+    /// The last that is out and not done, of those after one tag and up to another.
+    pub(super) fn last_out(&self, after: u64, end: u64) -> Option<u64> {
+        let mut out = self.out.range(after.saturating_add(1)..=end);
+        out.rfind(|tag| !self.done.contains(tag)).copied()
+    }
+
     /// Takes what is due.
     pub(super) fn due(&mut self) -> Vec<DueAck> {
         let mut due = Vec::new();

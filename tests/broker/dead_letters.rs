@@ -12,7 +12,7 @@ use lapin::options::{
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use lapin::{BasicProperties, Channel, Confirmation, ConnectionProperties};
 use reqwest::Method;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use crate::vhost::{Vhost, block_on};
 
@@ -62,6 +62,17 @@ impl Reason {
     }
 }
 
+/// How a consumer says no.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GiveUp {
+    /// `basic.nack` without requeue.
+    Nack,
+    /// `basic.reject` without requeue, which 4.3 counts as a delivery too.
+    Reject,
+    /// `basic.reject` with requeue, which counts on every version.
+    Return,
+}
+
 /// A message and where it is sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
@@ -103,6 +114,11 @@ impl<'a> DeadLetter<'a> {
         }
     }
 
+    /// As arguments of a queue.
+    pub(crate) fn arguments(self) -> Json {
+        arguments(&[self.policy()])
+    }
+
     fn policy(self) -> Json {
         let mut keys = json!({"dead-letter-exchange": self.exchange});
         if let (Some(key), Some(keys)) = (self.key, keys.as_object_mut()) {
@@ -110,6 +126,46 @@ impl<'a> DeadLetter<'a> {
         }
         keys
     }
+}
+
+fn send_to(url: &str, messages: impl IntoIterator<Item = Sent>) {
+    block_on(async {
+        let properties = ConnectionProperties::default();
+        let connection = lapin::Connection::connect(url, properties).await.unwrap();
+        let channel = connection.create_channel().await.unwrap();
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await
+            .unwrap();
+        let mut in_flight = VecDeque::new();
+        for message in messages {
+            if in_flight.len() >= IN_FLIGHT {
+                confirmed(in_flight.pop_front()).await;
+            }
+            let confirm = channel
+                .basic_publish(
+                    message.exchange.as_str().into(),
+                    message.key.as_str().into(),
+                    BasicPublishOptions::default(),
+                    &message.body,
+                    message.properties,
+                )
+                .await
+                .unwrap();
+            in_flight.push_back(confirm);
+        }
+        while !in_flight.is_empty() {
+            confirmed(in_flight.pop_front()).await;
+        }
+        connection.close(200, "bye".into()).await.unwrap();
+    });
+}
+
+/// The arguments that say the same as these keys of policies.
+fn arguments(policies: &[Json]) -> Json {
+    let keys = policies.iter().filter_map(Json::as_object).flatten();
+    keys.map(|(key, value)| (format!("x-{key}"), value.clone()))
+        .collect()
 }
 
 impl Vhost {
@@ -136,13 +192,8 @@ impl Vhost {
 
     /// A queue whose messages die of this and go there, as its arguments say.
     pub(crate) fn deadly_queue(&self, name: &str, kind: &str, reason: Reason, to: DeadLetter<'_>) {
-        let mut arguments = Map::new();
-        for keys in [to.policy(), reason.policy()] {
-            for (key, value) in keys.as_object().into_iter().flatten() {
-                arguments.insert(format!("x-{key}"), value.clone());
-            }
-        }
-        self.queue(name, kind, &Json::Object(arguments));
+        let keys = [to.policy(), reason.policy()];
+        self.queue(name, kind, &arguments(&keys));
     }
 
     /// The same with a policy of this name instead of arguments.
@@ -179,55 +230,69 @@ impl Vhost {
 
     /// Publishes as fast as the broker takes it; all are confirmed at the end.
     pub(crate) fn send(&self, messages: impl IntoIterator<Item = Sent>) {
+        send_to(&self.url(), messages);
+    }
+
+    /// The same as another user.
+    pub(crate) fn send_as(
+        &self,
+        user: &str,
+        password: &str,
+        messages: impl IntoIterator<Item = Sent>,
+    ) {
+        send_to(&self.url_of(user, password), messages);
+    }
+
+    /// Lets so many messages of a deadly queue die; those that die by themselves
+    /// only need to be waited for.
+    pub(crate) fn let_die(&self, queue: &str, reason: Reason, count: usize) {
+        match reason {
+            Reason::Rejected => self.give_up(queue, GiveUp::Nack, count),
+            // A nack does not count since 4.3.
+            Reason::DeliveryLimit => self.give_up(queue, GiveUp::Return, count),
+            Reason::Expired | Reason::MaxLen => {}
+        }
+        self.wait_for_ready(queue, 0);
+    }
+
+    /// Takes so many messages and gives each back in this way.
+    pub(crate) fn give_up(&self, queue: &str, how: GiveUp, count: usize) {
         block_on(async {
             let properties = ConnectionProperties::default();
             let connection = lapin::Connection::connect(&self.url(), properties)
                 .await
                 .unwrap();
             let channel = connection.create_channel().await.unwrap();
-            channel
-                .confirm_select(ConfirmSelectOptions::default())
-                .await
-                .unwrap();
-            let mut in_flight = VecDeque::new();
-            for message in messages {
-                if in_flight.len() >= IN_FLIGHT {
-                    confirmed(in_flight.pop_front()).await;
-                }
-                let confirm = channel
-                    .basic_publish(
-                        message.exchange.as_str().into(),
-                        message.key.as_str().into(),
-                        BasicPublishOptions::default(),
-                        &message.body,
-                        message.properties,
-                    )
-                    .await
-                    .unwrap();
-                in_flight.push_back(confirm);
-            }
-            while !in_flight.is_empty() {
-                confirmed(in_flight.pop_front()).await;
-            }
+            give_up(&channel, queue, how, count).await;
             connection.close(200, "bye".into()).await.unwrap();
         });
     }
 
-    /// Lets so many messages of a deadly queue die; those that die by themselves
-    /// only need to be waited for.
-    pub(crate) fn let_die(&self, queue: &str, reason: Reason, count: usize) {
-        if matches!(reason, Reason::Rejected | Reason::DeliveryLimit) {
-            block_on(async {
-                let connection =
-                    lapin::Connection::connect(&self.url(), ConnectionProperties::default())
-                        .await
-                        .unwrap();
-                let channel = connection.create_channel().await.unwrap();
-                give_up(&channel, queue, reason, count).await;
-                connection.close(200, "bye".into()).await.unwrap();
-            });
-        }
-        self.wait_for_ready(queue, 0);
+    /// Takes the bodies of all that are ready out of a queue, for good.
+    pub(crate) fn drain(&self, queue: &str) -> Vec<Vec<u8>> {
+        let count = self.ready(queue) as usize;
+        block_on(async {
+            let properties = ConnectionProperties::default();
+            let connection = lapin::Connection::connect(&self.url(), properties)
+                .await
+                .unwrap();
+            let channel = connection.create_channel().await.unwrap();
+            let options = BasicConsumeOptions {
+                no_ack: true,
+                ..BasicConsumeOptions::default()
+            };
+            let consumer = channel
+                .basic_consume(queue.into(), "".into(), options, FieldTable::default())
+                .await
+                .unwrap();
+            let bodies = consumer
+                .take(count)
+                .map(|delivery| delivery.unwrap().data)
+                .collect()
+                .await;
+            connection.close(200, "bye".into()).await.unwrap();
+            bodies
+        })
     }
 
     /// A dead-letter queue with so many small messages, each with its number as
@@ -235,12 +300,7 @@ impl Vhost {
     /// comes to it without an expiration.
     pub(crate) fn dead_letters(&self, origin: &str, dead: &str, kind: &str, count: usize) {
         self.dead_letter_queue(dead, kind);
-        let to = DeadLetter::to_queue(dead).policy();
-        let mut arguments = Map::new();
-        for (key, value) in to.as_object().into_iter().flatten() {
-            arguments.insert(format!("x-{key}"), value.clone());
-        }
-        self.queue(origin, kind, &Json::Object(arguments));
+        self.queue(origin, kind, &DeadLetter::to_queue(dead).arguments());
         self.more_dead_letters(origin, dead, 0..count);
     }
 
@@ -269,34 +329,29 @@ async fn confirmed(confirm: Option<impl Future<Output = lapin::Result<Confirmati
     assert!(matches!(told, Confirmation::Ack(None)), "{told:?}");
 }
 
-/// Takes so many messages and gives each back in the way that ends it.
-async fn give_up(channel: &Channel, queue: &str, reason: Reason, count: usize) {
+async fn give_up(channel: &Channel, queue: &str, how: GiveUp, count: usize) {
     channel
         .basic_qos(200, BasicQosOptions::default())
         .await
         .unwrap();
+    let options = BasicConsumeOptions::default();
     let mut consumer = channel
-        .basic_consume(
-            queue.into(),
-            "gives-up".into(),
-            BasicConsumeOptions::default(),
-            FieldTable::default(),
-        )
+        .basic_consume(queue.into(), "".into(), options, FieldTable::default())
         .await
         .unwrap();
     for _ in 0..count {
         let delivery = consumer.next().await.unwrap().unwrap();
-        if reason == Reason::Rejected {
-            let drop = BasicNackOptions {
-                requeue: false,
-                ..BasicNackOptions::default()
-            };
-            delivery.acker.nack(drop).await.unwrap();
-        } else {
-            // A nack does not count since 4.3.
-            let give_back = BasicRejectOptions { requeue: true };
-            delivery.acker.reject(give_back).await.unwrap();
-        }
+        let drop = BasicNackOptions {
+            requeue: false,
+            ..BasicNackOptions::default()
+        };
+        let reject = |requeue| delivery.acker.reject(BasicRejectOptions { requeue });
+        let told = match how {
+            GiveUp::Nack => delivery.acker.nack(drop).await,
+            GiveUp::Reject => reject(false).await,
+            GiveUp::Return => reject(true).await,
+        };
+        assert!(told.unwrap());
     }
 }
 
