@@ -242,10 +242,11 @@ impl<'c> Walk<'c> {
     /// Ends the walk: sends the acks that are due, and returns what else is out
     /// to where it was. Gives how many messages were returned.
     ///
-    /// On 4.3 by a nack, which does not count against a delivery limit there; on
-    /// older versions, where every return counts, by closing the channel: after
-    /// a nack 3.10.8 hands out what came behind first (measured; after a close no
-    /// version does).
+    /// On 4.3 by nacks, which do not count against a delivery limit there; on
+    /// older versions, where every return counts, too, if nothing is left behind
+    /// those that are out, and otherwise by closing the channel: after a nack
+    /// 3.10.8 hands out what came behind first, and after a close no version does,
+    /// but it returns consumer by consumer in no order (measured).
     ///
     /// # Errors
     /// When the channel is gone; what was not acked returns by itself.
@@ -253,7 +254,7 @@ impl<'c> Walk<'c> {
         self.end_source().await?;
         self.send_acks().await?;
         let returned = self.held + self.behind.len() as u64;
-        if returned > 0 && !self.connection.facts().requeue_counts() {
+        if returned > 0 && (!self.connection.facts().requeue_counts() || self.ready().await? == 0) {
             for tag in self.last_held_of_each() {
                 self.nack_up_to(tag).await?;
             }

@@ -255,6 +255,20 @@ fn an_export_takes_nothing_and_keeps_the_order() {
     }
 }
 
+/// So many that they come to several consumers, one after the other.
+#[test]
+fn thousands_keep_their_order_too() {
+    for kind in ["classic", "quorum"] {
+        let vhost = Vhost::new();
+        vhost.dead_letters("work", "dead", kind, 3500);
+        for _ in 0..2 {
+            let ran = export(&vhost, "dead", &[]).run().code(0);
+            assert!(bodies(&parsed(&ran.stdout)) == numbers(3500), "{kind}");
+            vhost.wait_for_ready("dead", 3500);
+        }
+    }
+}
+
 #[test]
 fn only_what_the_filter_says_yes_to_leaves_the_queue() {
     for kind in ["classic", "quorum"] {

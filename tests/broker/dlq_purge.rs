@@ -1,9 +1,5 @@
 //! Purging a dead-letter queue: asked first, kept in a file first.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "files that are read back"
-)]
+#![expect(clippy::disallowed_methods, reason = "files that are read back")]
 
 use crate::dlq_export::{Folder, bodies, lines};
 use crate::support::Mq;
