@@ -2,11 +2,13 @@
 //! neither acked nor given up stays out until the end of the walk and then goes
 //! back, so that nothing is met twice.
 
+mod release;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicNackOptions, QueueDeclareOptions};
+use lapin::options::{BasicAckOptions, BasicCancelOptions, QueueDeclareOptions};
 use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
@@ -29,9 +31,6 @@ const BYTES_AHEAD: usize = 64 * 1024 * 1024;
 
 /// A queue that hands nothing out for so long is asked whether it is empty.
 const QUIET: Duration = Duration::from_millis(200);
-
-/// So many times the count of a queue is the same before it counts as final.
-const STILL: u32 = 10;
 
 /// A consumer with as much credit as it may use up, replaced by another one when
 /// all its credit is out. A quorum queue hands what was under way to an ended
@@ -240,82 +239,6 @@ impl<'c> Walk<'c> {
                 .await?;
         }
         Ok(())
-    }
-
-    /// Ends the walk: sends the acks that are due, and returns what else is out
-    /// to where it was. Gives how many messages were returned.
-    ///
-    /// On 4.3 by nacks, which do not count against a delivery limit there; on
-    /// older versions, where every return counts, too, if nothing is left behind
-    /// those that are out, and otherwise by closing the channel: after a nack
-    /// 3.10.8 hands out what came behind first, and after a close no version does,
-    /// but it returns consumer by consumer in no order (measured).
-    ///
-    /// # Errors
-    /// When the channel is gone; what was not acked returns by itself.
-    pub async fn release(mut self) -> Result<u64> {
-        self.end_source().await?;
-        self.send_acks().await?;
-        let returned = self.held + self.behind.len() as u64;
-        if returned > 0 && (!self.connection.facts().requeue_counts() || self.ready().await? == 0) {
-            for tag in self.last_held_of_each() {
-                self.nack_up_to(tag).await?;
-            }
-            self.nack_up_to(0).await?;
-        }
-        let closing = self.channel.close(200, short("bye", "text")?);
-        self.connection.within("close a channel", closing).await?;
-        self.wait_until_back(returned).await?;
-        Ok(returned)
-    }
-
-    /// A classic queue tells its count before it has taken everything back:
-    /// whoever came next would find only a part (measured on 4.0.5 with 100,000
-    /// messages). Others may take some meanwhile, so that what no longer grows is
-    /// waited for no longer.
-    async fn wait_until_back(&self, returned: u64) -> Result<()> {
-        let (mut most, mut quiet) = (0, 0);
-        while quiet < STILL {
-            let status = self.connection.queue_status(&self.queue).await?;
-            let ready = status.map_or(returned, |status| status.ready.into());
-            if ready >= returned {
-                return Ok(());
-            }
-            quiet = if ready > most { 0 } else { quiet + 1 };
-            most = most.max(ready);
-            let _ = timeout(QUIET, std::future::pending::<()>()).await;
-        }
-        Ok(())
-    }
-
-    /// The last tag that is out of each consumer, in their order: what is nacked
-    /// together 4.3 returns by consumer, and these in no order (measured).
-    fn last_held_of_each(&self) -> Vec<u64> {
-        let ends = self.spans.iter().skip(1).map(|span| span.after);
-        let ends = ends.chain([u64::MAX]);
-        self.spans
-            .iter()
-            .zip(ends)
-            .map(|(span, end)| {
-                let behind = self.behind.iter().map(|taken| taken.tag);
-                let behind = behind
-                    .filter(|tag| (span.after + 1..=end).contains(tag))
-                    .max();
-                let out = self.acks.last_out(span.after, end);
-                span.kept.max(out.max(behind).unwrap_or_default())
-            })
-            .filter(|tag| *tag > 0)
-            .collect()
-    }
-
-    /// Returns what is out up to this tag, or everything.
-    async fn nack_up_to(&self, tag: u64) -> Result<()> {
-        let all = BasicNackOptions {
-            multiple: true,
-            requeue: true,
-        };
-        let nacking = self.channel.basic_nack(tag, all);
-        self.connection.within("nack", nacking).await
     }
 
     /// How many messages may be on their way, by the largest one so far.
