@@ -53,11 +53,12 @@ impl Acks {
         self.done.range(tag.saturating_add(1)..).count() as u64
     }
 
-    /// The last of those between two tags that are out and neither done nor kept.
-    pub(super) fn last_out(&self, first: u64, last: u64) -> Option<u64> {
-        // A range that is none would be a panic.
-        let up_to = self.out.range(..=last).next_back().copied();
-        up_to.filter(|tag| *tag >= first)
+    /// The last that is out and not done, of those after one tag and up to another.
+    pub(super) fn last_out(&self, after: u64, end: u64) -> Option<u64> {
+        // A range that ends before it begins would be a panic.
+        let mut out = self.out.range(..=end).rev();
+        let last = out.find(|tag| !self.done.contains(tag)).copied();
+        last.filter(|tag| *tag > after)
     }
 
     /// Takes what is due.

@@ -2,11 +2,14 @@
 //! neither acked nor given up stays out until the end of the walk and then goes
 //! back, so that nothing is met twice.
 
+mod release;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicNackOptions};
+use lapin::options::{BasicAckOptions, BasicCancelOptions, QueueDeclareOptions};
+use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
 
@@ -54,10 +57,6 @@ pub struct Walk<'c> {
     left: u64,
     /// The last tag that came.
     last: u64,
-    /// The consumers that ended, in their order.
-    stretches: Vec<Stretch>,
-    /// The last tag that is kept, of the consumer that there is.
-    kept: Option<u64>,
     /// The largest body so far, in bytes.
     largest: usize,
     /// How many may be on their way, whatever their size.
@@ -73,14 +72,16 @@ pub struct Walk<'c> {
     held: u64,
     /// What a consumer had been sent when it was ended.
     behind: VecDeque<Taken>,
+    /// The consumers so far, in their order.
+    spans: Vec<Span>,
 }
 
-/// What one consumer gave.
-struct Stretch {
-    /// Its last tag.
-    last: u64,
-    /// The last of those that are kept.
-    kept: Option<u64>,
+/// The tags of one consumer: those up to the next one's.
+struct Span {
+    /// The last tag before its own.
+    after: u64,
+    /// The last of its own that is kept, 0 if none is.
+    kept: u64,
 }
 
 struct Source {
@@ -116,8 +117,6 @@ impl<'c> Walk<'c> {
             source: None,
             left: count,
             last: 0,
-            stretches: Vec::new(),
-            kept: None,
             largest: typical,
             most_ahead: MOST_AHEAD,
             acks: Acks::default(),
@@ -126,6 +125,7 @@ impl<'c> Walk<'c> {
             may_take_more: true,
             held: 0,
             behind: VecDeque::new(),
+            spans: Vec::new(),
         })
     }
 
@@ -179,7 +179,7 @@ impl<'c> Walk<'c> {
             }
             waited += QUIET;
             if self.is_empty().await? {
-                return Ok(None);
+                return self.next_now();
             }
             if waited >= self.connection.limit() {
                 return Err(Error::new(
@@ -228,12 +228,10 @@ impl<'c> Walk<'c> {
     /// sent one by one, which takes longer.
     pub fn keep(&mut self, tag: u64) {
         self.acks.kept(tag);
-        let of = self.stretches.partition_point(|stretch| stretch.last < tag);
-        let kept = match self.stretches.get_mut(of) {
-            Some(stretch) => &mut stretch.kept,
-            None => &mut self.kept,
-        };
-        *kept = (*kept).max(Some(tag));
+        let of_it = |span: &&mut Span| span.after < tag;
+        if let Some(span) = self.spans.iter_mut().rev().find(of_it) {
+            span.kept = span.kept.max(tag);
+        }
     }
 
     /// Sends the acks that are due, but for those that would bring more messages
@@ -269,78 +267,6 @@ impl<'c> Walk<'c> {
         Ok(())
     }
 
-    /// Ends the walk: sends the acks that are due, and returns what else is out
-    /// to where it was. Gives how many messages were returned.
-    ///
-    /// On 4.3 by a nack for each consumer, in their order; a nack does not count
-    /// against a delivery limit there. Before, where every return counts, by closing
-    /// the channel: after a nack 3.10.8 and 4.0.5 hand out first what stood behind.
-    /// A quorum queue takes back what several consumers had in any order of these
-    /// (measured), so that more than [`MOST_AHEAD`] messages lose theirs there.
-    ///
-    /// # Errors
-    /// When the channel is gone; what was not acked returns by itself.
-    pub async fn release(mut self) -> Result<u64> {
-        if self.left > 0 || !self.leaves_the_last() {
-            self.end_source().await?;
-            self.send_acks().await?;
-            if self.acks_sent >= COMMANDS && self.may_take_more {
-                self.subscribe_for(1).await?;
-            }
-        }
-        self.send_acks().await?;
-        self.end_source().await?;
-        self.send_acks().await?;
-        let returned = self.held + self.behind.len() as u64;
-        let last_out = if self.goes_back_by_nack() {
-            self.last_out_of_each()
-        } else {
-            Vec::new()
-        };
-        for tag in last_out {
-            let up_to = BasicNackOptions {
-                multiple: true,
-                requeue: true,
-            };
-            self.connection
-                .within("nack", self.channel.basic_nack(tag, up_to))
-                .await?;
-        }
-        let closing = self.channel.close(200, short("bye", "text")?);
-        self.connection.within("close a channel", closing).await?;
-        Ok(returned)
-    }
-
-    fn goes_back_by_nack(&self) -> bool {
-        !self.connection.facts().requeue_counts()
-    }
-
-    /// Whether the last message is left to a consumer of its own. It has no credit
-    /// for another one, and so can be ended behind the acks of all others without
-    /// taking more than was asked for; but more than one consumer costs the order
-    /// where messages do not go back by a nack.
-    fn leaves_the_last(&self) -> bool {
-        self.goes_back_by_nack() || !self.may_take_more
-    }
-
-    /// The last message that is out, of each consumer that has any.
-    fn last_out_of_each(&self) -> Vec<u64> {
-        let mut first = 0;
-        let mut last_out = Vec::new();
-        for stretch in &self.stretches {
-            let behind = self.behind.iter().map(|taken| taken.tag);
-            let its_own = |tag: &u64| (first..=stretch.last).contains(tag);
-            let last = behind
-                .filter(its_own)
-                .chain(self.acks.last_out(first, stretch.last))
-                .chain(stretch.kept)
-                .max();
-            last_out.extend(last);
-            first = stretch.last + 1;
-        }
-        last_out
-    }
-
     /// How many messages may be on their way, by the largest one so far.
     fn ahead(&self) -> u64 {
         let fits = BYTES_AHEAD / self.largest.max(1);
@@ -368,6 +294,10 @@ impl<'c> Walk<'c> {
             out: 0,
             may_ack: (self.left - u64::from(self.leaves_the_last())).saturating_sub(credit),
         });
+        self.spans.push(Span {
+            after: self.last,
+            kept: 0,
+        });
         Ok(())
     }
 
@@ -385,10 +315,6 @@ impl<'c> Walk<'c> {
         while let Some(next) = source.consumer.next().await {
             self.arrived(Some(next))?;
         }
-        self.stretches.push(Stretch {
-            last: self.last,
-            kept: self.kept.take(),
-        });
         Ok(())
     }
 
@@ -403,9 +329,27 @@ impl<'c> Walk<'c> {
         }
     }
 
+    /// Whether nothing is ready any more. Then all that was handed out to us is
+    /// here too: asked on the channel of the deliveries, for a large one may
+    /// take longer than any pause (10 MB took more than 200 ms). Twice, because
+    /// what the queue sends just before its answer the channel sends just after.
     async fn is_empty(&self) -> Result<bool> {
-        let status = self.connection.queue_status(&self.queue).await?;
-        Ok(status.is_none_or(|status| status.ready == 0))
+        Ok(self.ready().await? == 0 && self.ready().await? == 0)
+    }
+
+    async fn ready(&self) -> Result<u32> {
+        let options = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let asked = self.channel.queue_declare(
+            short(self.queue.as_str(), "queue name")?,
+            options,
+            LapinTable::default(),
+        );
+        let doing = format!("look at queue '{}'", self.queue);
+        let status = self.connection.within(&doing, asked).await?;
+        Ok(status.message_count())
     }
 
     fn arrived(&mut self, next: Option<lapin::Result<lapin::message::Delivery>>) -> Result<()> {

@@ -5,7 +5,7 @@
 )]
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::dlq_guard::{Permit, may_take};
@@ -59,8 +59,10 @@ async fn purge(
     let mut target = if args.no_backup {
         Target::Nowhere
     } else {
-        let path = args.backup.clone().unwrap_or_else(|| backup_path(queue));
-        Target::File(LineFile::open(&path, Existing::Refuse)?)
+        Target::File(match &args.backup {
+            Some(path) => LineFile::open(path, Existing::Refuse)?,
+            None => new_backup(queue)?,
+        })
     };
     let wanted = Wanted {
         command: "mq dlq purge",
@@ -169,11 +171,23 @@ fn confirm(args: &DlqPurgeArgs, queue: &QueueName, ready: u32) -> Result<()> {
     }
 }
 
-fn backup_path(queue: &QueueName) -> PathBuf {
+/// A file that is named after the queue and the time.
+fn new_backup(queue: &QueueName) -> Result<LineFile> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = when(now.ok().map(|since| since.as_secs()));
-    let time = now.replace([':', '-'], "");
-    PathBuf::from(format!("{}-{time}.jsonl", file_name(queue)))
+    let name = format!("{}-{}", file_name(queue), now.replace([':', '-'], ""));
+    let mut opened = LineFile::open(Path::new(&format!("{name}.jsonl")), Existing::Refuse);
+    // Another purge in the same second.
+    for number in 2..=9 {
+        if !matches!(&opened, Err(error) if error.kind() == ErrorKind::Usage) {
+            break;
+        }
+        opened = LineFile::open(
+            Path::new(&format!("{name}-{number}.jsonl")),
+            Existing::Refuse,
+        );
+    }
+    opened
 }
 
 /// The queue's name as a part of a file's that no shell and no file system minds.

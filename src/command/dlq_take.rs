@@ -127,6 +127,15 @@ async fn walk(
     // Returns what was not acked, whatever happened before.
     let released = walk.release().await;
     drop(progress);
+    if wanted.remove && wanted.limit.is_none() && took.stopped_by.is_none() && result.is_ok() {
+        let left = connection.queue_status(queue).await?;
+        let left = left.map_or(0, |status| u64::from(status.ready));
+        let more = left.saturating_sub(took.left_by_filter + took.unwritable);
+        session.warn(|| match more {
+            0 => String::new(),
+            more => format!("mq: {more} more came meanwhile and are in the queue"),
+        });
+    }
     result?;
     released.map(|_| ()).map_err(|error| {
         if took.removed > 0 {

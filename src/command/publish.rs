@@ -17,6 +17,15 @@ use crate::output::{receipt_json, receipt_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 pub(super) async fn run(args: PublishArgs, session: &Session) -> anyhow::Result<Exit> {
+    if args.drop_user_id {
+        // clap asks for no flag that the rest of the line excludes.
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--drop-user-id is about messages of a file",
+        )
+        .hint("leave it out, or give the file with --jsonl")
+        .into());
+    }
     let confirm_limit = args.confirm_timeout;
     let message = message(args)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());

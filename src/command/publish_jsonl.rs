@@ -17,6 +17,7 @@ use crate::amqp::{Connection, Frames, Pipeline, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
+use crate::field::FieldValue;
 use crate::message::{Publication, read_message_line};
 use crate::output::{self, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
@@ -168,6 +169,18 @@ impl Sending<'_, '_> {
 
     /// The message as it is sent.
     fn redirected(&mut self, mut message: Publication) -> Result<Publication> {
+        if let Some((name, _)) =
+            (message.properties.headers.iter()).find(|(_, value)| holds_no_number(value))
+        {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "the header '{}' holds NaN or infinity, at which brokers break the connection off",
+                    output::one_line(name, 60)
+                ),
+            )
+            .hint("send it as text"));
+        }
         let us = &self.connection.endpoint().user;
         let properties = &mut message.properties;
         if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
@@ -262,6 +275,18 @@ impl Sending<'_, '_> {
             self.published.unknown.add(line);
         }
         result
+    }
+}
+
+/// Erlang has no such numbers: the broker fails when it reads the headers
+/// (541 INTERNAL_ERROR, measured on 3.10.8, 4.0.5 and 4.3.6).
+fn holds_no_number(value: &FieldValue) -> bool {
+    match value {
+        FieldValue::F32(n) => !n.is_finite(),
+        FieldValue::F64(n) => !n.is_finite(),
+        FieldValue::Array(items) => items.iter().any(holds_no_number),
+        FieldValue::Table(table) => table.values().any(holds_no_number),
+        _ => false,
     }
 }
 

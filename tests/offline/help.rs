@@ -58,6 +58,8 @@ fn help_of_dlq() {
     check("dlq", &["dlq", "--help"]);
     check("dlq_list", &["dlq", "list", "--help"]);
     check("dlq_inspect", &["dlq", "inspect", "--help"]);
+    check("dlq_export", &["dlq", "export", "--help"]);
+    check("dlq_purge", &["dlq", "purge", "--help"]);
 }
 
 #[test]
@@ -77,6 +79,8 @@ fn the_manual_has_every_command_and_every_exit_code() {
         "mq-consume",
         "mq-dlq-list",
         "mq-dlq-inspect",
+        "mq-dlq-export",
+        "mq-dlq-purge",
     ] {
         assert!(manual.contains(&command.replace('-', "\\-")), "{command}");
     }

@@ -66,7 +66,6 @@ fn every_command_line_is_understood() {
     for block in README.split("```sh\n").skip(1) {
         let text = block.split("```").next().unwrap_or_default();
         for line in text.lines().filter(|line| line.starts_with("mq ")) {
-            let line = line.split(" | ").next().unwrap_or(line);
             // Nothing answers here: waiting a minute for it proves nothing more.
             let hasty = line
                 .replace("--for 60s", "--for 1s")
@@ -97,6 +96,8 @@ fn words(line: &str) -> Vec<String> {
         match c {
             '\'' => quoted = !quoted,
             ' ' if !quoted => words.push(String::new()),
+            // What the output is given to is not ours.
+            '|' if !quoted => break,
             c => {
                 if let Some(word) = words.last_mut() {
                     word.push(c);

@@ -70,6 +70,12 @@ impl Mq {
         self
     }
 
+    /// The same process, in this folder.
+    pub(crate) fn inside(mut self, folder: impl AsRef<std::path::Path>) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// The same process, started so that it ignores SIGHUP.
     pub(crate) fn under_nohup(mut self) -> Self {
         let mut command = Command::new("nohup");

@@ -85,9 +85,10 @@ prop_compose! {
         Properties {
             content_type, content_encoding, headers, correlation_id, reply_to, expiration,
             message_id, kind, user_id, app_id, cluster_id, priority, timestamp,
-            delivery_mode: persistent.map(|persistent| match persistent {
-                true => DeliveryMode::Persistent,
-                false => DeliveryMode::Transient,
+            delivery_mode: persistent.map(|persistent| if persistent {
+                DeliveryMode::Persistent
+            } else {
+                DeliveryMode::Transient
             }),
         }
     }
