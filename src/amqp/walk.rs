@@ -234,24 +234,27 @@ impl<'c> Walk<'c> {
         }
     }
 
-    /// Sends the acks that are due, but for those that would bring more messages
-    /// than were asked for.
+    /// Sends the acks that are due, but for that of the very last message. Where
+    /// they would bring more messages than were asked for, the consumer is ended
+    /// first, and another one brings the rest.
     ///
     /// # Errors
     /// When the channel is gone; the messages come back by themselves.
     pub async fn send_acks(&mut self) -> Result<()> {
         let mut up_to = u64::MAX;
+        let is_last = self.left == 0 && self.leaves_the_last();
         if let Some(source) = &mut self.source {
             let its_own = self.acks.waiting_after(source.after);
-            if its_own > source.may_ack {
-                up_to = source.after;
-            } else {
+            if its_own <= source.may_ack {
                 source.may_ack -= its_own;
                 source.out -= its_own;
+            } else if is_last {
+                up_to = source.after;
+            } else {
+                self.end_source().await?;
             }
         }
-        let waiting = self.acks.waiting_after(0) - self.acks.waiting_after(up_to);
-        self.held -= waiting;
+        self.held -= self.acks.waiting_after(0) - self.acks.waiting_after(up_to);
         self.due.extend(self.acks.due_up_to(up_to));
         self.send_due().await
     }

@@ -121,6 +121,12 @@ fn a_walk_takes_each_message_once_and_returns_what_is_kept() {
         "queues: { c: { type: classic }, q: { type: quorum, delivery_limit: unlimited } }\n",
     );
     for queue in ["c", "q"] {
+        let nacks_keep_order = vhost.version() >= (4, 3);
+        let late = if queue == "c" || nacks_keep_order {
+            30
+        } else {
+            0
+        };
         let bodies = numbered(3000);
         vhost.publish_all(queue, &bodies);
         vhost.wait_for_ready(queue, 3000);
@@ -132,7 +138,8 @@ fn a_walk_takes_each_message_once_and_returns_what_is_kept() {
             let mut seen = Vec::new();
             while let Some(taken) = walk.next().await.unwrap() {
                 let body = String::from_utf8(taken.delivery.body).unwrap();
-                if seen.len() % 100 == 0 {
+                // Before 4.3 order is promised only where nothing stands behind.
+                if late > 0 && seen.len() % 100 == 0 {
                     pipeline
                         .send(message("", queue, FieldTable::new(), "late"))
                         .unwrap();
@@ -149,10 +156,10 @@ fn a_walk_takes_each_message_once_and_returns_what_is_kept() {
             assert_eq!(walk.release().await.unwrap(), 1000);
             connection.close().await;
         });
-        vhost.wait_for_ready(queue, 1030);
+        vhost.wait_for_ready(queue, 1000 + late);
         let left = everything(&vhost, queue);
         let kept = bodies.iter().step_by(3);
-        let late = std::iter::repeat_n("late", 30);
+        let late = std::iter::repeat_n("late", late as usize);
         let expected: Vec<&str> = kept.map(String::as_str).chain(late).collect();
         assert_eq!(left, expected, "{queue}");
     }
