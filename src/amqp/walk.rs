@@ -44,7 +44,11 @@ pub struct Walk<'c> {
     last: u64,
     /// The largest body so far, in bytes.
     largest: usize,
+    /// How many may be on their way, whatever their size.
+    most_ahead: u64,
     acks: Acks,
+    /// Acks that are to be sent now: whoever drops the sending of one loses none.
+    due: VecDeque<DueAck>,
     /// Messages that are out and not acked.
     held: u64,
     /// What a consumer had been sent when it was ended.
@@ -85,10 +89,17 @@ impl<'c> Walk<'c> {
             left: count,
             last: 0,
             largest: typical,
+            most_ahead: MOST_AHEAD,
             acks: Acks::default(),
+            due: VecDeque::new(),
             held: 0,
             behind: VecDeque::new(),
         })
+    }
+
+    /// Takes at most so many messages ahead of what is asked for, at least one.
+    pub fn ahead_at_most(&mut self, count: u64) {
+        self.most_ahead = count.clamp(1, MOST_AHEAD);
     }
 
     /// The next message; `None` at the end: so many came as were asked for, or
@@ -192,13 +203,18 @@ impl<'c> Walk<'c> {
         if let Some(source) = &mut self.source {
             let its_own = self.acks.waiting_after(source.after);
             if its_own > source.may_ack {
-                return Ok(());
+                return self.send_due().await;
             }
             source.may_ack -= its_own;
             source.out -= its_own;
         }
         self.held -= self.acks.waiting_after(0);
-        for DueAck { tag, multiple } in self.acks.due() {
+        self.due.extend(self.acks.due());
+        self.send_due().await
+    }
+
+    async fn send_due(&mut self) -> Result<()> {
+        while let Some(DueAck { tag, multiple }) = self.due.pop_front() {
             let options = BasicAckOptions { multiple };
             self.connection
                 .within("acknowledge", self.channel.basic_ack(tag, options))
@@ -238,7 +254,7 @@ impl<'c> Walk<'c> {
     /// How many messages may be on their way, by the largest one so far.
     fn ahead(&self) -> u64 {
         let fits = BYTES_AHEAD / self.largest.max(1);
-        (fits as u64).clamp(1, MOST_AHEAD)
+        (fits as u64).clamp(1, self.most_ahead)
     }
 
     async fn subscribe(&mut self) -> Result<()> {

@@ -3,13 +3,20 @@
 use super::dlq_guard::may_take;
 use super::session::Session;
 use crate::cli::InspectArgs;
-use crate::deadletter::{Letter, letter_json};
+use crate::deadletter::{Letter, letter_json, most_to_look_at};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::{self, Format, Inspection, inspection_json, inspection_text};
+use crate::management::Peeked;
+use crate::output::{self, Detail, Format, Inspection, inspection_json, inspection_text};
+use crate::query::Filter;
 use crate::topology::QueueName;
 
+/// Bytes of each body that a filter can ask about: more than 64 MiB in one look
+/// are not asked for, so that fewer messages are where they are large.
+const FILTERED_BYTES: usize = 1024 * 1024;
+
 pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result<Exit> {
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let queue = QueueName::of_existing(&args.queue)?;
     let vhost = session.vhost()?;
     let management = session.management()?;
@@ -23,34 +30,74 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
     )
     .await?;
     tracing::info!(broker = %permit.facts, look = permit.risk.word(), "looking");
-    let body_bytes = usize::try_from(args.body_bytes).unwrap_or(usize::MAX);
-    let look = management
-        .look(vhost, &queue, args.limit, body_bytes)
-        .await?;
+    let body_bytes = usize::try_from(args.body_bytes()).unwrap_or(usize::MAX);
+    // A filter is asked about whole bodies, as far as that goes.
+    let asked_bytes = match filter {
+        Some(_) => body_bytes.max(FILTERED_BYTES),
+        None => body_bytes,
+    };
+    let count = most_to_look_at(
+        args.limit,
+        asked_bytes,
+        permit.observed.messages,
+        permit.observed.message_bytes,
+    );
+    let look = management.look(vhost, &queue, count, asked_bytes).await?;
+    let looked_at = look.messages.len();
+    let messages = matching(look.messages, filter.as_ref(), asked_bytes)?;
     let inspection = Inspection {
         queue: queue.to_string(),
         vhost: vhost.to_string(),
         observed: permit.observed,
         look: permit.risk.word(),
-        messages: look
-            .messages
-            .into_iter()
-            .map(|message| {
-                let letter = Letter::read(&message.message.properties);
-                (message, letter)
-            })
-            .collect(),
+        filtered_out: filter.is_some().then(|| looked_at - messages.len()),
+        messages,
         not_shown: look.not_shown,
+        capped: count < args.limit,
+        replaced: 0,
         body_bytes,
     };
-    print(&inspection, session)?;
+    print(&inspection, args.full, session)?;
     Ok(Exit::Done)
 }
 
-fn print(inspection: &Inspection, session: &Session) -> Result<()> {
+/// The messages that the filter accepts, each with what its headers tell.
+fn matching(
+    messages: Vec<Peeked>,
+    filter: Option<&Filter>,
+    body_bytes: usize,
+) -> Result<Vec<(Peeked, Letter)>> {
+    let mut matching = Vec::new();
+    for (at, peeked) in messages.into_iter().enumerate() {
+        let letter = Letter::read(&peeked.message.properties);
+        let accepted = match filter {
+            None => true,
+            Some(filter) => {
+                let whole = peeked.body_bytes;
+                let json = letter_json(&peeked.message, &letter, whole, body_bytes);
+                filter
+                    .accepts(&json)
+                    .map_err(|error| error.during(&format!("message #{}", at + 1)))?
+            }
+        };
+        if accepted {
+            matching.push((peeked, letter));
+        }
+    }
+    Ok(matching)
+}
+
+fn print(inspection: &Inspection, full: bool, session: &Session) -> Result<()> {
     match session.format {
         // The data was asked for: --quiet does not take it away.
-        Format::Table => output::data(&inspection_text(inspection)),
+        Format::Table => {
+            let detail = if full {
+                Detail::Full
+            } else {
+                Detail::Lines(output::data_width())
+            };
+            output::data(&inspection_text(inspection, detail))
+        }
         Format::Json => output::data(&output::json_pretty(&inspection_json(inspection))),
         Format::JsonLines => {
             for (message, letter) in &inspection.messages {

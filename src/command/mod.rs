@@ -10,7 +10,9 @@ mod dedupe_store;
 mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
+mod dlq_list;
 mod dlq_purge;
+mod dlq_replay;
 mod dlq_take;
 mod headers;
 mod message_schemas;
@@ -143,8 +145,15 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             None => block_on(publish::run(args, &session(cli.global)?)),
         },
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
+        Command::Dlq(DlqCommand::List(args)) => {
+            block_on(dlq_list::run(&args, &session(cli.global)?))
+        }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Replay(args)) => {
+            let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment);
+            block_on_threads(dlq_replay::run(args, editor, &session(cli.global)?))
         }
         Command::Dlq(DlqCommand::Export(args)) => {
             block_on_threads(dlq_export::run(&args, &session(cli.global)?))

@@ -29,6 +29,7 @@ pub fn letter_json(message: &Delivery, letter: &Letter, whole: usize, limit: usi
         ("origin", json!(letter.origin)),
         ("reason", json!(letter.reason)),
         ("error", json!(letter.error)),
+        ("error_of", json!(letter.tool)),
         ("attempts", json!(letter.attempts)),
         ("first_death", json!(letter.first_death)),
         ("last_death", json!(letter.last_death)),

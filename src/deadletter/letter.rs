@@ -1,5 +1,7 @@
-//! One dead letter, read from its headers: parked by a worker, or dead-lettered by the broker.
+//! One dead letter, read from its headers: parked by a worker, given up by another
+//! tool, or dead-lettered by the broker.
 
+use crate::deadletter::ToolTrace;
 use crate::message::{Death, DeathHistory, ParkedHeaders, Properties};
 
 /// What is known about one message of a dead-letter queue.
@@ -7,10 +9,13 @@ use crate::message::{Death, DeathHistory, ParkedHeaders, Properties};
 pub struct Letter {
     /// The queue it failed in, if anything tells.
     pub origin: Option<String>,
-    /// `poison` or `exhausted` from a worker of ours, else the broker's reason.
+    /// `poison` or `exhausted` from a worker of ours, else the broker's reason,
+    /// else another tool's.
     pub reason: Option<String>,
-    /// The handler's words, if a worker of ours parked it.
+    /// The handler's words, if a worker of ours parked it, else another tool's.
     pub error: Option<String>,
+    /// Who wrote the error: `mq`, or a tool of [`ToolTrace::tool`].
+    pub tool: Option<&'static str>,
     /// Attempts that were made in the origin queue, as far as they were counted.
     pub attempts: Option<u64>,
     /// Seconds since 1970 of the first death.
@@ -30,15 +35,24 @@ impl Letter {
     /// Reads what the headers tell.
     #[must_use]
     pub fn read(properties: &Properties) -> Self {
-        let recorded = DeathHistory::from_headers(&properties.headers);
-        match ParkedHeaders::from_headers(&properties.headers) {
-            // A copy that died again after it was parked (expired in the
-            // dead-letter queue, moved by hand) has a newer story to tell.
+        let headers = &properties.headers;
+        let recorded = DeathHistory::from_headers(headers);
+        match ParkedHeaders::from_headers(headers) {
             Some(mut parked) if recorded.deaths.is_empty() => {
                 parked.deaths.malformed |= recorded.malformed;
                 Self::of_parked(parked)
             }
-            _ => Self::of_deaths(recorded),
+            // A copy that died again after it was parked (expired in the
+            // dead-letter queue, moved by hand) has a newer story to tell.
+            Some(parked) => Self {
+                tool: parked.error.as_ref().map(|_| "mq"),
+                error: parked.error,
+                ..Self::of_deaths(recorded)
+            },
+            None => match ToolTrace::read(headers) {
+                Some(trace) => Self::of_deaths(recorded).told_by(trace),
+                None => Self::of_deaths(recorded),
+            },
         }
     }
 
@@ -47,6 +61,7 @@ impl Letter {
         Self {
             origin: Some(parked.queue),
             reason: Some(parked.reason),
+            tool: Some("mq"),
             error: parked.error,
             attempts: parked.attempts,
             first_death: first,
@@ -69,12 +84,41 @@ impl Letter {
             origin,
             reason,
             error: None,
+            tool: None,
             attempts,
             first_death: first_time(&deaths),
             last_death: last_time(&deaths),
             exchange: oldest.as_ref().map(|death| death.exchange.clone()),
             routing_keys: oldest.map(|death| death.routing_keys).unwrap_or_default(),
             deaths,
+        }
+    }
+
+    /// Adds what another tool says. It publishes what it gives up, so the
+    /// broker's record may be of its delay queues: its own word on the origin
+    /// goes first, unless the message died later.
+    fn told_by(self, trace: ToolTrace) -> Self {
+        let died_since = self.last_death > trace.time && trace.time.is_some();
+        let (exchange, routing_keys) = match (trace.exchange, trace.routing_key) {
+            (Some(exchange), Some(key)) if !died_since => (Some(exchange), vec![key]),
+            _ => (self.exchange, self.routing_keys),
+        };
+        let origin = trace.origin.filter(|_| !died_since);
+        Self {
+            origin: origin.or(self.origin),
+            reason: if died_since {
+                self.reason.or(trace.reason)
+            } else {
+                trace.reason.or(self.reason)
+            },
+            error: trace.error,
+            tool: Some(trace.tool),
+            attempts: trace.attempts.or(self.attempts),
+            first_death: self.first_death.or(trace.time),
+            last_death: self.last_death.max(trace.time),
+            exchange,
+            routing_keys,
+            deaths: self.deaths,
         }
     }
 }
@@ -146,5 +190,25 @@ mod tests {
         let letter = letter(&json!({"x-death": "nonsense"}));
         assert_eq!(letter.origin, None);
         assert!(letter.deaths.malformed);
+    }
+
+    #[test]
+    fn another_tools_word_is_taken_unless_the_message_died_since() {
+        let mut headers = json!({
+            "NServiceBus.FailedQ": "Sales", "NServiceBus.ExceptionInfo.Message": "boom",
+            "NServiceBus.TimeOfFailure": "2014-11-11 02:26:58:000462 Z",
+            "x-death": [{"queue": "nsb.delay-level-00", "reason": "expired", "count": 1, "time": 5,
+                         "exchange": "nsb.delay-level-00"}],
+        });
+        let read = letter(&headers);
+        assert_eq!(read.origin.as_deref(), Some("Sales"));
+        assert_eq!(read.error.as_deref(), Some("boom"));
+        assert_eq!(read.last_death, Some(1_415_672_818));
+        headers["x-death"][0]["queue"] = json!("error");
+        headers["x-death"][0]["time"] = json!(1_500_000_000);
+        let read = letter(&headers);
+        assert_eq!(read.origin.as_deref(), Some("error"));
+        assert_eq!(read.error.as_deref(), Some("boom"));
+        assert_eq!(read.tool, Some("nservicebus"));
     }
 }

@@ -1,13 +1,23 @@
 //! Dead letters as people ask about them: what, why, and whether looking is safe.
 
+mod aim;
 mod json;
 mod letter;
+mod look;
 mod peek;
 mod refusal;
+mod replay;
+mod resting;
 mod summary;
+mod tool;
 
+pub use aim::{Aim, Aiming, Astray, ComingBack, ReplayTo};
 pub use json::letter_json;
 pub use letter::Letter;
+pub use look::most_to_look_at;
 pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
 pub use refusal::{Asked, refusal};
-pub use summary::{Group, summarise};
+pub use replay::{ReplayReport, Stay};
+pub use resting::{RestingPlaces, resting_places};
+pub use summary::{Group, Summary, first_line, summarise};
+pub use tool::ToolTrace;

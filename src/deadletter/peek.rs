@@ -102,6 +102,23 @@ impl PeekRisk {
     }
 }
 
+impl PeekRisk {
+    /// Whether a message with this count of deliveries must be expected to be lost
+    /// when it goes back; a broken connection counts once more than a nack does on
+    /// 4.3. Where the broker counts from anew in each queue (4.0 to 4.2), a count
+    /// that came along makes this too careful.
+    #[must_use]
+    pub const fn is_lost_by_return(&self, delivery_count: i64) -> bool {
+        match self {
+            Self::Safe => false,
+            Self::Counts { limit, .. } | Self::CarriedCount { limit } => delivery_count >= *limit,
+            Self::LosesAtOnce { .. } | Self::UnknownLimit | Self::Impossible | Self::Unknown(_) => {
+                true
+            }
+        }
+    }
+}
+
 /// The risk of one look.
 #[must_use]
 pub fn peek_risk(kind: &QueueType, limit: EffectiveLimit, facts: &BrokerFacts) -> PeekRisk {
@@ -126,6 +143,24 @@ pub fn peek_risk(kind: &QueueType, limit: EffectiveLimit, facts: &BrokerFacts) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_at_its_limit_does_not_go_back() {
+        for (risk, kept, lost) in [
+            (PeekRisk::Safe, Some(1000), None),
+            (PeekRisk::Counts { looks: 6, limit: 5 }, Some(4), Some(5)),
+            (PeekRisk::CarriedCount { limit: 5 }, Some(4), Some(5)),
+            (PeekRisk::CarriedCount { limit: 0 }, None, Some(0)),
+            (PeekRisk::LosesAtOnce { limit: -1 }, None, Some(0)),
+            (PeekRisk::UnknownLimit, None, Some(0)),
+        ] {
+            for (count, is_lost) in [(kept, false), (lost, true)] {
+                if let Some(count) = count {
+                    assert_eq!(risk.is_lost_by_return(count), is_lost, "{risk:?} {count}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_measured_table() {

@@ -24,6 +24,27 @@ pub struct Asked<'a> {
     pub has_policy: bool,
 }
 
+impl<'a> Asked<'a> {
+    /// A question of no command, of which only the reason matters.
+    #[must_use]
+    pub const fn about(
+        vhost: &'a VhostName,
+        queue: &'a QueueName,
+        risk: &'a PeekRisk,
+        facts: &'a BrokerFacts,
+    ) -> Self {
+        Self {
+            command: "dlq inspect",
+            vhost,
+            queue,
+            risk,
+            facts,
+            limited_by_argument: false,
+            has_policy: false,
+        }
+    }
+}
+
 /// Why this is not safe, and what is; `None`: it is safe.
 #[must_use]
 pub fn refusal(asked: &Asked<'_>) -> Option<Error> {

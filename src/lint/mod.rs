@@ -10,6 +10,7 @@ mod bindings;
 mod cycles;
 mod dead_ends;
 mod dead_letters;
+mod feeds;
 mod finding;
 mod flow;
 mod keys;
@@ -23,6 +24,7 @@ use crate::broker::BrokerFacts;
 use crate::diagnostic::Level;
 use crate::topology::Topology;
 
+pub use feeds::{Feed, Feeds, feeds};
 pub use finding::{Finding, Rule, Subject};
 pub use rule::RULES;
 

@@ -28,6 +28,8 @@ pub(super) struct Survey<'t> {
     pub(super) dead_letters: BTreeMap<&'t QueueName, DeadLetters>,
     /// Exchanges that queues send their dead letters to.
     pub(super) dead_letter_exchanges: BTreeSet<ExchangeName>,
+    /// Those of them to which no work queue is bound.
+    pub(super) dedicated: BTreeSet<ExchangeName>,
     /// Exchanges that take what others take nowhere.
     pub(super) alternates: BTreeSet<ExchangeName>,
     /// Queues for dead letters that no queue sends to by itself.
@@ -90,6 +92,7 @@ impl<'t> Survey<'t> {
             facts,
             router,
             dead_letter_exchanges,
+            dedicated,
             alternates,
             resting,
             queues,
@@ -98,7 +101,7 @@ impl<'t> Survey<'t> {
             is_too_large: false,
         };
         let mut flows = Flows::default();
-        survey.dead_letters = survey.follow(&dedicated, &mut flows);
+        survey.dead_letters = survey.follow(&mut flows);
         let judged = survey
             .dead_letters
             .values()
@@ -117,11 +120,7 @@ impl<'t> Survey<'t> {
     }
 
     /// Follows dead letters with the keys they have until no new key arrives anywhere.
-    fn follow(
-        &self,
-        dedicated: &BTreeSet<ExchangeName>,
-        flows: &mut Flows,
-    ) -> BTreeMap<&'t QueueName, DeadLetters> {
+    fn follow(&self, flows: &mut Flows) -> BTreeMap<&'t QueueName, DeadLetters> {
         let mut found: BTreeMap<&QueueName, DeadLetters> = BTreeMap::new();
         let mut arrivals = Arrivals::new();
         let mut ahead: Vec<(QueueName, Keys)> = Vec::new();
@@ -131,7 +130,7 @@ impl<'t> Survey<'t> {
             };
             let keys = match &dead_lettering.key {
                 DeadLetterKey::Replaced(key) => BTreeSet::from([Keys::Exact(key.to_string())]),
-                DeadLetterKey::Kept => self.published_keys(name, dedicated),
+                DeadLetterKey::Kept => self.published_keys(name),
             };
             for keys in keys {
                 arrivals
@@ -195,11 +194,7 @@ impl<'t> Survey<'t> {
     /// The keys that publishers can give messages of a queue: those of its
     /// bindings, and its name where nothing is bound to it. Into a dedicated
     /// dead-letter exchange nobody publishes.
-    fn published_keys(
-        &self,
-        name: &QueueName,
-        dedicated: &BTreeSet<ExchangeName>,
-    ) -> BTreeSet<Keys> {
+    pub(super) fn published_keys(&self, name: &QueueName) -> BTreeSet<Keys> {
         let own = Destination::Queue(name.clone());
         let bindings = self.router.bindings_to(&own);
         if bindings.is_empty() {
@@ -207,7 +202,7 @@ impl<'t> Survey<'t> {
         }
         bindings
             .iter()
-            .filter(|binding| !dedicated.contains(&binding.source))
+            .filter(|binding| !self.dedicated.contains(&binding.source))
             .map(|binding| self.keys_of(binding))
             .collect()
     }

@@ -68,7 +68,7 @@ impl Management {
         let queues: Vec<WireQueue> = self.list(&path, &columns, &doing).await?;
         let counted = queues.into_iter().map(|queue| {
             let name = QueueName::new(queue.name.clone())?;
-            let kind = super::observe::kind_of(&queue);
+            let kind = super::queue::kind_of(&queue);
             Ok((name, (kind, queue.messages_unacknowledged)))
         });
         Ok(Counts::Seen(counted.collect::<Result<_>>()?))

@@ -37,6 +37,18 @@ impl Management {
         self.put(&path, &everything, &doing).await
     }
 
+    /// The vhosts that the user may know of: all of them for a `monitoring` user
+    /// or an administrator, also those that the user has no permissions in.
+    ///
+    /// # Errors
+    /// When the broker does not answer.
+    pub async fn vhost_names(&self) -> Result<Vec<VhostName>> {
+        let columns = [("columns", "name")];
+        let vhosts: Vec<WireVhost> = self.list(&["vhosts"], &columns, "list the vhosts").await?;
+        let names = vhosts.into_iter().map(|vhost| VhostName::new(vhost.name));
+        names.collect()
+    }
+
     /// What a vhost is set to; everything is said.
     ///
     /// # Errors

@@ -78,6 +78,7 @@ pub(super) struct WirePolicy {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireVhost {
+    pub(super) name: String,
     pub(super) description: String,
     #[serde(deserialize_with = "tags")]
     pub(super) tags: Vec<String>,

@@ -19,6 +19,26 @@ pub(super) const EXCHANGE: &str = "mq-exchange";
 pub(super) const ROUTING_KEY: &str = "mq-routing-key";
 pub(super) const EXPIRATION: &str = "mq-expiration";
 pub(super) const ATTEMPT: &str = "mq-attempt";
+pub(super) const CARBON_COPIES: &str = "mq-cc";
+
+/// What copies of ours tell about a failure or carry from one place to another.
+pub(super) const OF_A_COPY: [&str; 15] = [
+    DEATHS,
+    KIND,
+    REASON,
+    LAYER,
+    END,
+    STDERR,
+    WORKER,
+    TIME,
+    ATTEMPTS,
+    QUEUE,
+    EXCHANGE,
+    ROUTING_KEY,
+    EXPIRATION,
+    ATTEMPT,
+    CARBON_COPIES,
+];
 
 /// Headers of the broker that must not travel with a copy.
 const BROKER_HEADERS: [&str; 11] = [

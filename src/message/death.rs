@@ -120,6 +120,24 @@ impl DeathHistory {
             .find(|death| death.queue == *queue && death.reason == *reason)
     }
 
+    /// The deaths from the oldest to the newest, as far as it can be told: first
+    /// the [`Self::oldest`], last the newest, between them by time.
+    #[must_use]
+    pub fn in_order(&self) -> Vec<&Death> {
+        let (oldest, newest) = (self.oldest(), self.newest());
+        let is_end = |death: &Death| {
+            [oldest, newest]
+                .into_iter()
+                .flatten()
+                .any(|end| std::ptr::eq(end, death))
+        };
+        let mut between: Vec<&Death> = self.deaths.iter().rev().filter(|d| !is_end(d)).collect();
+        between.sort_by_key(|death| death.time.unwrap_or(u64::MAX));
+        let last =
+            newest.filter(|newest| oldest.is_some_and(|oldest| !std::ptr::eq(oldest, *newest)));
+        oldest.into_iter().chain(between).chain(last).collect()
+    }
+
     /// The newest death.
     #[must_use]
     pub fn newest(&self) -> Option<&Death> {
@@ -216,6 +234,32 @@ mod tests {
             let headers = crate::field::table_from_json(headers.as_object().expect("object"));
             let history = DeathHistory::from_headers(&headers);
             assert_eq!(history.oldest().expect("oldest").queue, oldest, "{first}");
+        }
+    }
+
+    #[test]
+    fn deaths_are_told_from_the_oldest_to_the_newest() {
+        let entry = |queue: &str, time: u64| json!({"queue": queue, "reason": "expired", "count": 1, "time": time});
+        for (entries, expected) in [
+            (vec![], vec![]),
+            (vec![entry("a", 1)], vec!["a"]),
+            (vec![entry("b", 2), entry("a", 1)], vec!["a", "b"]),
+            // The pair that died last died first too.
+            (vec![entry("a", 1), entry("b", 1)], vec!["b", "a"]),
+            (vec![entry("a", 1), entry("b", 2)], vec!["a", "b"]),
+            // As 3.10.8 turns the rest around.
+            (
+                vec![entry("d", 9), entry("b", 3), entry("c", 5), entry("a", 1)],
+                vec!["a", "b", "c", "d"],
+            ),
+        ] {
+            let history = history(&json!(entries));
+            let queues: Vec<&str> = history
+                .in_order()
+                .iter()
+                .map(|d| d.queue.as_str())
+                .collect();
+            assert_eq!(queues, expected);
         }
     }
 

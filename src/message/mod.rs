@@ -10,6 +10,8 @@ mod jsonl;
 mod nesting;
 mod parked;
 mod properties;
+mod replacement;
+mod replay;
 mod result;
 mod retried;
 mod typed;
@@ -22,6 +24,8 @@ pub use jsonl::{Source, message_line, read_message_line};
 pub use nesting::json_nesting;
 pub use parked::{ParkedHeaders, Parking, park};
 pub use properties::{DeliveryMode, Properties};
+pub use replacement::{delivery_count, replacement};
+pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};
 

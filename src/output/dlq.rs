@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
+use unicode_width::UnicodeWidthStr as _;
 
-use crate::deadletter::{Letter, letter_json, summarise};
+use crate::deadletter::{Group, Letter, Summary, letter_json, summarise};
 use crate::management::{ObservedQueue, Peeked};
 use crate::message::body_to_json;
+use crate::output::dlq_full::full_letter;
 use crate::output::{Table, one_line, when};
 
 /// Everything one look at a queue told.
@@ -20,135 +22,266 @@ pub struct Inspection {
     pub observed: ObservedQueue,
     /// What a look can do, in one word.
     pub look: &'static str,
-    /// The messages that were looked at.
+    /// The messages that were looked at and that the filter accepts.
     pub messages: Vec<(Peeked, Letter)>,
-    /// Ready messages that were not.
+    /// Those that the filter does not accept; `None`: there is no filter.
+    pub filtered_out: Option<usize>,
+    /// Ready messages that were not looked at.
     pub not_shown: u64,
+    /// Whether fewer were asked for than was wanted, because they are large.
+    pub capped: bool,
+    /// Messages that were replaced by a copy, because a return would have lost them.
+    pub replaced: usize,
     /// Most bytes of a body to show.
     pub body_bytes: usize,
 }
 
 impl Inspection {
+    fn looked_at(&self) -> usize {
+        self.messages.len() + self.filtered_out.unwrap_or(0)
+    }
+
     fn ready(&self) -> u64 {
-        self.messages.len() as u64 + self.not_shown
+        self.looked_at() as u64 + self.not_shown
+    }
+
+    fn summary(&self) -> Summary {
+        summarise(self.messages.iter().map(|(_, letter)| letter))
     }
 }
 
-/// Groups on top, then one line for each message.
+/// How much of each message is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// One line each, within so many columns, if there is a limit.
+    Lines(Option<usize>),
+    /// All that is known.
+    Full,
+}
+
+/// Groups on top, then each message.
 #[must_use]
-pub fn inspection_text(inspection: &Inspection) -> String {
+pub fn inspection_text(inspection: &Inspection, detail: Detail) -> String {
     let mut text = format!(
         "{} in vhost '{}' ({}): {} ready",
-        inspection.queue,
-        inspection.vhost,
+        one_line(&inspection.queue, 255),
+        one_line(&inspection.vhost, 255),
         inspection.observed.kind,
         inspection.ready()
     );
     if let Some(out) = inspection.observed.unacknowledged.filter(|out| *out > 0) {
         let _ = write!(text, ", {out} out for delivery and not shown");
     }
-    if inspection.messages.is_empty() {
-        return text;
+    let summary = inspection.summary();
+    if !inspection.messages.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&groups(&summary));
+        text.push_str("\n\n");
+        text.push_str(&match detail {
+            Detail::Lines(width) => letters(inspection, &summary, width),
+            Detail::Full => full_letters(inspection),
+        });
     }
-    text.push_str("\n\n");
-    text.push_str(&groups(inspection));
-    text.push_str("\n\n");
-    text.push_str(&letters(inspection));
-    if inspection.not_shown > 0 {
-        let _ = write!(
-            text,
-            "\n\n{} more are not shown; groups count only what is shown. Ask for more with --limit",
-            inspection.not_shown
-        );
+    for note in notes(inspection) {
+        text.push_str("\n\n");
+        text.push_str(&note);
     }
     text
 }
 
-fn groups(inspection: &Inspection) -> String {
-    let mut table = Table::new(&[
-        "ORIGIN",
-        "REASON",
-        "COUNT",
-        "ATTEMPTS",
-        "FIRST DEATH",
-        "LAST DEATH",
-    ]);
-    for group in summarise(inspection.messages.iter().map(|(_, letter)| letter)) {
-        table.row([
+fn notes(inspection: &Inspection) -> Vec<String> {
+    let mut notes = Vec::new();
+    if inspection.filtered_out.is_some_and(|left_out| left_out > 0) {
+        notes.push(format!(
+            "The filter accepts {} of the {} messages that were looked at.",
+            inspection.messages.len(),
+            inspection.looked_at()
+        ));
+    }
+    if inspection.not_shown > 0 {
+        let more = if inspection.capped {
+            "their bodies are too large to ask for more at once; `mq dlq export` has no such limit"
+        } else {
+            "ask for more with --limit"
+        };
+        notes.push(format!(
+            "{} more are not shown; groups count only what is shown: {more}",
+            inspection.not_shown
+        ));
+    }
+    notes
+}
+
+/// Two lines for each group, then how often and when.
+fn groups(summary: &Summary) -> String {
+    let count = |group: &Group| format!("{}×", group.count);
+    let widest = summary.groups.iter().map(|g| count(g).width()).max();
+    let mut lines = Vec::new();
+    for (at, group) in summary.groups.iter().enumerate() {
+        let number = format!("group {}", at + 1);
+        let count = count(group);
+        let padding = " ".repeat(widest.unwrap_or(0).saturating_sub(count.width()));
+        lines.push(format!(
+            "{number}  {padding}{count}  {} in {}{}, {}",
+            reason(group.reason.as_deref()),
             cell(group.origin.as_deref()),
-            cell(group.reason.as_deref()),
-            group.count.to_string(),
-            match group.attempts {
-                None => "-".to_owned(),
-                Some((least, most)) if least == most => least.to_string(),
-                Some((least, most)) => format!("{least}–{most}"),
-            },
-            minute(group.first_death),
-            minute(group.last_death),
-        ]);
+            tries(group.attempts),
+            span(group.first_death, group.last_death)
+        ));
+        if let Some(error) = &group.error {
+            let indent = " ".repeat(number.len() + 4 + widest.unwrap_or(0));
+            lines.push(format!("{indent}error: {}", one_line(error, 300)));
+        }
+    }
+    lines.push(format!("attempts  {}", histogram(summary)));
+    if summary.groups.len() > 1 {
+        let died = span(summary.first_death, summary.last_death);
+        lines.push(format!("died      {died}"));
+    }
+    lines.join("\n")
+}
+
+fn reason(reason: Option<&str>) -> String {
+    reason.map_or_else(
+        || "dead for no known reason".to_owned(),
+        |reason| one_line(reason, 60),
+    )
+}
+
+fn tries(attempts: Option<(u64, u64)>) -> String {
+    match attempts {
+        None => String::new(),
+        Some((1, 1)) => " after 1 attempt".to_owned(),
+        Some((least, most)) if least == most => format!(" after {least} attempts"),
+        Some((least, most)) => format!(" after {least}–{most} attempts"),
+    }
+}
+
+/// `1: 3×, 5: 12×, not counted: 1×`; the commonest ten.
+fn histogram(summary: &Summary) -> String {
+    const MOST: usize = 10;
+    let mut counts: Vec<(Option<u64>, usize)> = summary
+        .attempts
+        .iter()
+        .map(|(attempts, count)| (*attempts, *count))
+        .collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others: usize = counts.iter().skip(MOST).map(|(_, count)| count).sum();
+    counts.truncate(MOST);
+    counts.sort_by_key(|(attempts, _)| (attempts.is_none(), *attempts));
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .map(|(attempts, count)| match attempts {
+            None => format!("not counted: {count}×"),
+            Some(attempts) => format!("{attempts}: {count}×"),
+        })
+        .collect();
+    if others > 0 {
+        parts.push(format!("others: {others}×"));
+    }
+    parts.join(", ")
+}
+
+fn span(first: Option<u64>, last: Option<u64>) -> String {
+    match (first, last) {
+        (None, None) => "nobody wrote down when".to_owned(),
+        (Some(first), Some(last)) if first != last => {
+            format!("{} to {}", minute(Some(first)), minute(Some(last)))
+        }
+        (first, last) => minute(first.or(last)),
+    }
+}
+
+fn letters(inspection: &Inspection, summary: &Summary, width: Option<usize>) -> String {
+    let rows: Vec<[String; 5]> = inspection
+        .messages
+        .iter()
+        .zip(&summary.group_of)
+        .enumerate()
+        .map(|(at, ((_, letter), group))| {
+            [
+                (at + 1).to_string(),
+                (group + 1).to_string(),
+                minute(letter.last_death),
+                letter
+                    .attempts
+                    .map_or_else(|| "-".to_owned(), |attempts| attempts.to_string()),
+                match letter.routing_keys.first() {
+                    None => "-".to_owned(),
+                    Some(key) => one_line(key, if width.is_some() { 20 } else { 255 }),
+                },
+            ]
+        })
+        .collect();
+    let header = ["#", "GROUP", "LAST DEATH", "TRIES", "KEY"];
+    let used: usize = (0..header.len())
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            let widest = cells.map(|cell| cell.width()).max().unwrap_or(0);
+            widest.max(header.get(column).map_or(0, |title| title.width())) + 2
+        })
+        .sum();
+    let room = width.map(|width| width.saturating_sub(used).max(10));
+    let mut table = Table::new(&["#", "GROUP", "LAST DEATH", "TRIES", "KEY", "BODY"]);
+    for (row, (message, _)) in rows.into_iter().zip(&inspection.messages) {
+        table.row(
+            row.into_iter()
+                .chain([body(message, inspection.body_bytes, room)]),
+        );
     }
     table.render()
 }
 
-/// A few lines for each message: they fit a terminal of 80 columns, which a
-/// table of nine columns does not.
-fn letters(inspection: &Inspection) -> String {
+fn full_letters(inspection: &Inspection) -> String {
     let blocks: Vec<String> = inspection
         .messages
         .iter()
         .enumerate()
-        .map(|(at, (message, letter))| {
-            let mut lines = vec![format!("#{} {}", at + 1, what_happened(letter))];
-            lines.push(came_by(letter));
-            if let Some(error) = &letter.error {
-                lines.push(format!("error: {}", one_line(error, 300)));
-            }
-            lines.push(body(message, inspection.body_bytes));
-            lines.join("\n   ")
-        })
+        .map(|(at, (message, letter))| full_letter(at + 1, message, letter, inspection.body_bytes))
         .collect();
-    blocks.join("\n")
+    blocks.join("\n\n")
 }
 
-fn what_happened(letter: &Letter) -> String {
-    let attempts = match letter.attempts {
-        None => String::new(),
-        Some(1) => " after 1 attempt".to_owned(),
-        Some(attempts) => format!(" after {attempts} attempts"),
-    };
+pub(super) fn what_happened(letter: &Letter) -> String {
+    let attempts = tries(letter.attempts.map(|attempts| (attempts, attempts)));
     format!(
         "{} in {}{attempts}, {}",
-        letter.reason.as_deref().map_or_else(
-            || "dead for no known reason".to_owned(),
-            |reason| one_line(reason, 60)
-        ),
+        reason(letter.reason.as_deref()),
         cell(letter.origin.as_deref()),
         when(letter.last_death)
     )
 }
 
-fn came_by(letter: &Letter) -> String {
+pub(super) fn came_by(letter: &Letter) -> String {
     let exchange = match letter.exchange.as_deref() {
+        None => return "it is not known where it was published".to_owned(),
         Some("") => "the default exchange".to_owned(),
         exchange => format!("exchange {}", cell(exchange)),
     };
     let keys: Vec<String> = letter
         .routing_keys
         .iter()
-        .map(|key| one_line(key, 120))
+        .map(|key| one_line(key, 255))
         .collect();
     format!("published to {exchange} with key {}", keys.join(", "))
 }
 
-fn body(message: &Peeked, limit: usize) -> String {
+/// One line, within so many columns; its size stands in front where that is not
+/// what one sees.
+fn body(message: &Peeked, limit: usize, room: Option<usize>) -> String {
     let json = body_to_json(&message.message.body, message.body_bytes, limit);
     let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or_default();
-    let encoding = match text("body_encoding") {
-        "base64" => ", base64",
-        _ => "",
+    let is_binary = text("body_encoding") == "base64";
+    let is_cut = json.get("body_truncated").and_then(Json::as_bool) == Some(true);
+    let bytes = message.body_bytes;
+    let front = match (bytes, is_binary, is_cut) {
+        (0, _, _) => return "(empty)".to_owned(),
+        (_, true, _) => format!("({bytes} bytes, base64) "),
+        (_, false, true) => format!("({bytes} bytes) "),
+        (_, false, false) => String::new(),
     };
-    let shown = one_line(text("body"), limit.max(1));
-    format!("body ({} bytes{encoding}): {shown}", message.body_bytes)
+    let room = room.map_or(usize::MAX, |room| room.saturating_sub(front.width() + 1));
+    format!("{front}{}", one_line(text("body"), room.min(limit.max(1))))
 }
 
 /// A time without its seconds, for columns.
@@ -161,24 +294,17 @@ fn minute(seconds: Option<u64>) -> String {
 }
 
 fn cell(text: Option<&str>) -> String {
-    text.map_or_else(|| "-".to_owned(), |text| one_line(text, 60))
+    text.map_or_else(|| "an unknown queue".to_owned(), |text| one_line(text, 60))
 }
 
-/// The inspection as JSON: `queue`, `vhost`, `type`, counts, `groups` and `messages`.
+/// The inspection as JSON: `queue`, `vhost`, `type`, counts, `groups`, `attempts`
+/// and `messages`.
 #[must_use]
 pub fn inspection_json(inspection: &Inspection) -> Json {
-    let groups: Vec<Json> = summarise(inspection.messages.iter().map(|(_, letter)| letter))
-        .into_iter()
-        .map(|group| {
-            json!({
-                "origin": group.origin,
-                "reason": group.reason,
-                "count": group.count,
-                "attempts": group.attempts.map(|(least, most)| json!({"least": least, "most": most})),
-                "first_death": group.first_death,
-                "last_death": group.last_death,
-            })
-        })
+    let summary = inspection.summary();
+    let attempts = summary.attempts.iter();
+    let attempts: Vec<Json> = attempts
+        .map(|(attempts, count)| json!({ "attempts": attempts, "count": count }))
         .collect();
     let messages: Vec<Json> = inspection
         .messages
@@ -200,8 +326,25 @@ pub fn inspection_json(inspection: &Inspection) -> Json {
         "ready": inspection.ready(),
         "unacknowledged": inspection.observed.unacknowledged,
         "shown": inspection.messages.len(),
+        "filtered_out": inspection.filtered_out,
         "not_shown": inspection.not_shown,
-        "groups": groups,
+        "replaced": inspection.replaced,
+        "first_death": summary.first_death,
+        "last_death": summary.last_death,
+        "attempts": attempts,
+        "groups": summary.groups.iter().map(group_json).collect::<Vec<_>>(),
         "messages": messages,
+    })
+}
+
+fn group_json(group: &Group) -> Json {
+    json!({
+        "origin": group.origin,
+        "reason": group.reason,
+        "error": group.error,
+        "count": group.count,
+        "attempts": group.attempts.map(|(least, most)| json!({"least": least, "most": most})),
+        "first_death": group.first_death,
+        "last_death": group.last_death,
     })
 }

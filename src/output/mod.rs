@@ -5,9 +5,12 @@
 //! control characters escaped: a dead letter must not drive the terminal.
 
 mod apply;
+mod body;
 mod consume;
 mod destroy;
 mod dlq;
+mod dlq_full;
+mod dlq_list;
 mod export;
 mod graph;
 mod junit;
@@ -20,6 +23,7 @@ mod progress_text;
 mod proof;
 mod publish;
 mod published;
+mod replay;
 mod route;
 mod table;
 mod text;
@@ -28,11 +32,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::error::{Error, ErrorKind, Result};
 
-pub use crate::printable::{one_line, printable};
+pub use crate::printable::{one_line, printable, unbroken};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
-pub use dlq::{Inspection, inspection_json, inspection_text};
+pub use dlq::{Detail, Inspection, inspection_json, inspection_text};
+pub use dlq_list::{ListedQueue, dlq_list_json, dlq_list_text};
 pub use export::{Took, export_json, export_text, purge_json, purge_text};
 pub use graph::graph_json;
 pub use junit::junit_xml;
@@ -45,6 +50,7 @@ pub use progress_text::{Rate, bar_line, worker_line};
 pub use proof::{check_lines, proof_json, proof_text};
 pub use publish::{receipt_json, receipt_text};
 pub use published::{Lines, Published, published_json, published_text};
+pub use replay::{question_text, replay_json, replay_text};
 pub use route::{outlook_json, outlook_text};
 pub use table::Table;
 pub use text::when;
@@ -110,6 +116,14 @@ pub fn talk(text: &str) {
 /// Passes bytes of a child on to standard error as they are.
 pub fn pass_to_stderr(bytes: &[u8]) {
     progress::to_stderr(bytes);
+}
+
+/// The columns of the terminal that data goes to; `None`: it goes elsewhere, or
+/// the terminal does not tell.
+#[must_use]
+pub fn data_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// Whether data goes to a terminal.

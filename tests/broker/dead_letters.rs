@@ -128,6 +128,39 @@ impl<'a> DeadLetter<'a> {
     }
 }
 
+fn send_to(url: &str, messages: impl IntoIterator<Item = Sent>) {
+    block_on(async {
+        let properties = ConnectionProperties::default();
+        let connection = lapin::Connection::connect(url, properties).await.unwrap();
+        let channel = connection.create_channel().await.unwrap();
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await
+            .unwrap();
+        let mut in_flight = VecDeque::new();
+        for message in messages {
+            if in_flight.len() >= IN_FLIGHT {
+                confirmed(in_flight.pop_front()).await;
+            }
+            let confirm = channel
+                .basic_publish(
+                    message.exchange.as_str().into(),
+                    message.key.as_str().into(),
+                    BasicPublishOptions::default(),
+                    &message.body,
+                    message.properties,
+                )
+                .await
+                .unwrap();
+            in_flight.push_back(confirm);
+        }
+        while !in_flight.is_empty() {
+            confirmed(in_flight.pop_front()).await;
+        }
+        connection.close(200, "bye".into()).await.unwrap();
+    });
+}
+
 /// The arguments that say the same as these keys of policies.
 fn arguments(policies: &[Json]) -> Json {
     let keys = policies.iter().filter_map(Json::as_object).flatten();
@@ -197,38 +230,17 @@ impl Vhost {
 
     /// Publishes as fast as the broker takes it; all are confirmed at the end.
     pub(crate) fn send(&self, messages: impl IntoIterator<Item = Sent>) {
-        block_on(async {
-            let properties = ConnectionProperties::default();
-            let connection = lapin::Connection::connect(&self.url(), properties)
-                .await
-                .unwrap();
-            let channel = connection.create_channel().await.unwrap();
-            channel
-                .confirm_select(ConfirmSelectOptions::default())
-                .await
-                .unwrap();
-            let mut in_flight = VecDeque::new();
-            for message in messages {
-                if in_flight.len() >= IN_FLIGHT {
-                    confirmed(in_flight.pop_front()).await;
-                }
-                let confirm = channel
-                    .basic_publish(
-                        message.exchange.as_str().into(),
-                        message.key.as_str().into(),
-                        BasicPublishOptions::default(),
-                        &message.body,
-                        message.properties,
-                    )
-                    .await
-                    .unwrap();
-                in_flight.push_back(confirm);
-            }
-            while !in_flight.is_empty() {
-                confirmed(in_flight.pop_front()).await;
-            }
-            connection.close(200, "bye".into()).await.unwrap();
-        });
+        send_to(&self.url(), messages);
+    }
+
+    /// The same as another user.
+    pub(crate) fn send_as(
+        &self,
+        user: &str,
+        password: &str,
+        messages: impl IntoIterator<Item = Sent>,
+    ) {
+        send_to(&self.url_of(user, password), messages);
     }
 
     /// Lets so many messages of a deadly queue die; those that die by themselves

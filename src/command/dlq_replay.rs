@@ -1,0 +1,175 @@
+//! `mq dlq replay`: dead letters go back to be worked again.
+
+mod ask;
+mod edit;
+mod moving;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::dlq_guard::may_take;
+use super::session::Session;
+use super::signals;
+use crate::amqp::{Connection, Frames, Pipeline, Walk};
+use crate::cli::{ReplayArgs, ReplayTarget};
+use crate::deadletter::{Aiming, ComingBack, ReplayReport, ReplayTo};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::Exit;
+use crate::output::{replay_json, replay_text};
+use crate::query::{Filter, Transform};
+use crate::routing::Router;
+use crate::topology::{ExchangeName, QueueName, RoutingKey};
+
+use ask::Person;
+use edit::Editor;
+use moving::{Moving, Repair, Rules};
+
+/// Unconfirmed copies at a time. lapin needs time in proportion to it for each
+/// confirm, and this many are what may be in both places after a crash, twice.
+const WINDOW: usize = 256;
+
+pub(super) async fn run(
+    args: ReplayArgs,
+    editor: Option<String>,
+    session: &Session,
+) -> anyhow::Result<Exit> {
+    let queue = QueueName::of_existing(&args.queue)?;
+    let to = target(&args, &queue)?;
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    let repair = match (&args.transform, args.edit || args.interactive) {
+        (Some(program), _) => Repair::By(Transform::parse(program)?),
+        (None, true) if args.edit => Repair::InEditor(Editor::new(editor.clone())?),
+        _ => Repair::None,
+    };
+    let person = args.interactive.then(|| Person::new(editor)).transpose()?;
+    let vhost = session.vhost()?.clone();
+    let mut signals = signals::listen()?;
+
+    let taking = session.connect("mq dlq replay", Frames::Large).await?;
+    let management = session.management_of(taking.cluster()).await?;
+    let permit = may_take(
+        session,
+        &management,
+        &vhost,
+        &queue,
+        "dlq replay",
+        args.even_if_it_counts,
+    )
+    .await?;
+    let topology = management.topology(&vhost, &permit.facts).await?;
+    let router = Router::on(&topology, &permit.facts);
+    let ready = ready(&taking, &queue).await?;
+
+    // Of its own: a broker that blocks publishers reads nothing from their
+    // connections, acks neither.
+    let sending = session.connect("mq dlq replay", Frames::Large).await?;
+    let mut walk = Walk::open(&taking, &queue, ready, typical(&permit.observed)).await?;
+    if args.interactive || args.edit {
+        walk.ahead_at_most(1);
+    } else if let Some(limit) = args.limit {
+        walk.ahead_at_most(limit);
+    }
+    let rules = Rules {
+        aiming: Aiming {
+            router: &router,
+            queue: &queue,
+            to: &to,
+        },
+        risk: &permit.risk,
+        filter,
+        repair,
+        user: session.user()?,
+        run: run_id(),
+        dry_run: args.dry_run,
+        limit: args.limit.unwrap_or(u64::MAX),
+        rate: args.rate,
+        max_replays: args.max_replays,
+        restore_expiration: args.restore_expiration,
+    };
+    let pipeline = Pipeline::open(&sending, WINDOW, args.confirm_timeout).await?;
+    let mut moving = Moving::new(rules, walk, pipeline, person, session, ready);
+    let ended = moving.until_the_end(&mut signals).await;
+    let report = moving.close().await;
+    sending.close().await;
+    taking.close().await;
+    let back = |to: &QueueName| ComingBack::of(&router, to, &queue, &permit.facts);
+    session.report(
+        || replay_text(&queue, &report, args.dry_run, &back),
+        || replay_json(&vhost, &queue, &report, args.dry_run, &back),
+    )?;
+    match ended.map_err(|error| what_is_safe(error, &report))? {
+        Some(signal) => Ok(Exit::Signal(signal)),
+        None => Ok(report.exit()),
+    }
+}
+
+/// What a person must know of the messages when it ended early.
+fn what_is_safe(error: Error, report: &ReplayReport) -> Error {
+    let open = match report.open {
+        0 => "no message is in both places".to_owned(),
+        1 => "1 message may be in both places".to_owned(),
+        open => format!("{open} messages may be in both places"),
+    };
+    error.hint(format!(
+        "nothing is lost: {} messages were moved, {open}, all others are where they were; run it again to go on",
+        report.moved
+    ))
+}
+
+fn target(args: &ReplayArgs, queue: &QueueName) -> Result<ReplayTo> {
+    let into_itself = |to: &QueueName| {
+        if to == queue {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("queue '{queue}' is where the messages are"),
+            )
+            .hint("name another queue"));
+        }
+        Ok(())
+    };
+    Ok(match (&args.exchange, &args.to_queue, args.to) {
+        (Some(exchange), _, _) => {
+            let exchange = ExchangeName::new(exchange.clone())?;
+            let key = args.key.clone().map(RoutingKey::new).transpose()?;
+            ReplayTo::Exchange(exchange, key)
+        }
+        (None, Some(to), _) => {
+            let to = QueueName::of_existing(to)?;
+            into_itself(&to)?;
+            ReplayTo::Queue(to)
+        }
+        (None, None, ReplayTarget::Original) => ReplayTo::Original,
+        (None, None, ReplayTarget::Queue) => ReplayTo::OriginQueue,
+    })
+}
+
+/// Messages that are ready now.
+async fn ready(connection: &Connection, queue: &QueueName) -> Result<u64> {
+    let status = connection.queue_status(queue).await?;
+    status.map(|status| u64::from(status.ready)).ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("there is no queue '{queue}'"))
+            .hint("check the name and the vhost")
+    })
+}
+
+/// The usual size of a body, in bytes, where the broker counts it.
+fn typical(observed: &crate::management::ObservedQueue) -> usize {
+    let bytes = observed.message_bytes.unwrap_or(0);
+    let each = bytes / observed.messages.unwrap_or(1).max(1);
+    usize::try_from(each).unwrap_or(usize::MAX)
+}
+
+/// A name that no other run has: its start, and chance.
+fn run_id() -> String {
+    let seconds = now();
+    format!("{seconds:x}.{:08x}", fastrand::u32(..))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge where a run is named by the clock"
+)]
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
