@@ -22,13 +22,13 @@ use crate::support::{Mq, Ran, wait_until};
 use crate::vhost::Vhost;
 
 /// Messages of one filling of the dead-letter queue.
-const MESSAGES: usize = 4000;
+const MESSAGES: usize = 3000;
 
 /// Strikes in the midst of work, for one command on one broker;
 /// `MQ_DLQ_LEDGER_STRIKES` wants another number.
 const STRIKES: usize = 17;
 
-/// A run is struck before it would end, but where commands are quick so late at most.
+/// A run is struck before it would end, of a quick one within this time.
 const LATEST: Duration = Duration::from_millis(20);
 
 const DEAD: &str = "dead";
@@ -83,7 +83,7 @@ impl Strike {
         match self {
             Self::Kill => &[0, -1],
             // -1: before it listened to signals.
-            Self::Interrupt => &[0, 3, -1],
+            Self::Interrupt => &[0, 3, 130, -1],
             Self::Cut | Self::CutAtConfirm => &[0, 3, 69, 75],
         }
     }
@@ -122,7 +122,7 @@ struct Books {
     folder: TempDir,
     runs: usize,
     published: usize,
-    /// From standard output and files.
+    /// From standard output and files, and from the target to make place.
     put_out: Vec<usize>,
     struck: BTreeMap<Strike, usize>,
     /// Strikes that came while messages were on their way.
@@ -147,6 +147,9 @@ impl Books {
     }
 
     fn fill(&mut self) {
+        // Behind a message that does not expire none does.
+        let back = self.vhost.drain(WORK);
+        self.put_out.extend(back.iter().map(|body| number(body)));
         let next = self.published + MESSAGES;
         self.vhost
             .more_dead_letters(WORK, DEAD, self.published..next);
@@ -346,6 +349,23 @@ fn an_export_that_removes_loses_nothing() {
         window: LINES,
     };
     prove("dlq export --remove", mover, strikes());
+}
+
+/// Publishes that are unconfirmed at once.
+const WINDOW: usize = 256;
+
+#[test]
+fn a_replay_loses_nothing() {
+    let mover = Mover {
+        args: |_| {
+            ["dlq", "replay", DEAD, "--quiet"]
+                .map(str::to_owned)
+                .to_vec()
+        },
+        into: Into::Work,
+        window: WINDOW,
+    };
+    prove("dlq replay", mover, strikes());
 }
 
 #[test]
