@@ -80,6 +80,25 @@ impl<'c> Getter<'c> {
         let rejecting = self.channel.basic_reject(tag, options);
         self.connection.within("reject", rejecting).await
     }
+
+    /// Returns everything that is out to where it was, as [`crate::amqp::Walk`]
+    /// does it: on 4.3 by a nack, which does not count against a delivery limit
+    /// there, on older versions by closing the channel, which keeps the order.
+    ///
+    /// # Errors
+    /// When the channel is gone; what was not acked returns by itself.
+    pub async fn release(self) -> Result<()> {
+        if !self.connection.facts().requeue_counts() {
+            let all = BasicNackOptions {
+                multiple: true,
+                requeue: true,
+            };
+            let nacking = self.channel.basic_nack(0, all);
+            self.connection.within("nack", nacking).await?;
+        }
+        let closing = self.channel.close(200, short("bye", "text")?);
+        self.connection.within("close a channel", closing).await
+    }
 }
 
 impl Connection {

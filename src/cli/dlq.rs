@@ -38,8 +38,8 @@ Exit codes:
   69 management API not reachable
   77 login or permission refused")]
 pub struct ListArgs {
-    /// In every vhost that the user may see
-    #[arg(long, conflicts_with = "vhost")]
+    /// In every vhost that the user may see, whatever --vhost says
+    #[arg(long)]
     pub all_vhosts: bool,
 
     /// Look at no message; OLDEST is not known then

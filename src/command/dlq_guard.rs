@@ -107,11 +107,32 @@ async fn observe(
         sleep(PAUSE).await;
         observed = management.queue(vhost, queue, facts).await?;
     }
-    if observed.kind == QueueType::Quorum && !facts.tells_limits_without_statistics() {
-        let now = limit_of_policies(management, vhost, queue, &observed, facts).await?;
-        observed.limit = now.map_or(observed.limit, |now| observed.limit.stricter(now));
+    if !facts.tells_limits_without_statistics() {
+        observed.limit = limit_now(management, vhost, queue, &observed, facts).await?;
     }
     Ok(observed)
+}
+
+/// The limit in force, as far as it can be told now: `observed` may be of up to
+/// nine seconds ago.
+///
+/// # Errors
+/// When the queue is gone, or the broker does not answer.
+pub(super) async fn limit_now(
+    management: &Management,
+    vhost: &VhostName,
+    queue: &QueueName,
+    observed: &ObservedQueue,
+    facts: &BrokerFacts,
+) -> Result<EffectiveLimit> {
+    if observed.kind != QueueType::Quorum {
+        return Ok(observed.limit);
+    }
+    if facts.tells_limits_without_statistics() {
+        return Ok(management.limit_now(vhost, queue, facts).await?.0);
+    }
+    let now = limit_of_policies(management, vhost, queue, observed, facts).await?;
+    Ok(now.map_or(observed.limit, |now| observed.limit.stricter(now)))
 }
 
 /// The limit that the policies of now amount to with the queue's argument:

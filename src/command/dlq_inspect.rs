@@ -1,9 +1,10 @@
 //! `mq dlq inspect`: a look that costs nothing, or no look.
 
 use super::dlq_guard::may_take;
+use super::dlq_look::look_carefully;
 use super::session::Session;
 use crate::cli::InspectArgs;
-use crate::deadletter::{Letter, letter_json, most_to_look_at};
+use crate::deadletter::{Letter, PeekRisk, letter_json, most_to_look_at};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::management::Peeked;
@@ -42,9 +43,33 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
         permit.observed.messages,
         permit.observed.message_bytes,
     );
-    let look = management.look(vhost, &queue, count, asked_bytes).await?;
-    let looked_at = look.messages.len();
-    let messages = matching(look.messages, filter.as_ref(), asked_bytes)?;
+    let (messages, not_shown, replaced) = match permit.risk {
+        // Only the API can say what an unknown type of queue does.
+        PeekRisk::Safe | PeekRisk::Unknown(_) | PeekRisk::Impossible => {
+            let look = management.look(vhost, &queue, count, asked_bytes).await?;
+            (look.messages, look.not_shown, 0)
+        }
+        _ => {
+            let look = look_carefully(
+                session,
+                vhost,
+                &queue,
+                &permit.risk,
+                &permit.observed,
+                count,
+                asked_bytes,
+            )
+            .await?;
+            (look.messages, look.not_shown, look.replaced)
+        }
+    };
+    if replaced > 0 {
+        output::talk(&format!(
+            "mq: {replaced} messages would have been lost when they were put back, and were replaced by copies at the end of the queue"
+        ));
+    }
+    let looked_at = messages.len();
+    let messages = matching(messages, filter.as_ref(), asked_bytes)?;
     let inspection = Inspection {
         queue: queue.to_string(),
         vhost: vhost.to_string(),
@@ -52,9 +77,9 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
         look: permit.risk.word(),
         filtered_out: filter.is_some().then(|| looked_at - messages.len()),
         messages,
-        not_shown: look.not_shown,
+        not_shown,
         capped: count < args.limit,
-        replaced: 0,
+        replaced,
         body_bytes,
     };
     print(&inspection, args.full, session)?;

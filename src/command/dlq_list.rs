@@ -8,16 +8,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::{StreamExt as _, stream};
 
+use super::dlq_guard::limit_now;
 use super::session::Session;
 use crate::broker::BrokerFacts;
 use crate::cli::ListArgs;
-use crate::deadletter::{Asked, Letter, PeekRisk, peek_risk, refusal, resting_places};
+use crate::deadletter::{
+    Asked, EffectiveLimit, Letter, PeekRisk, peek_risk, refusal, resting_places,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::lint::Feed;
 use crate::management::{Management, ObservedQueue};
 use crate::output::{self, Format, ListedQueue, dlq_list_json, dlq_list_text};
-use crate::topology::{QueueName, VhostName};
+use crate::topology::{QueueName, QueueType, VhostName};
 
 /// Looks under way at a time.
 const LOOKS: usize = 8;
@@ -73,8 +76,9 @@ async fn list(
     no_look: bool,
     session: &Session,
 ) -> Result<Vec<ListedQueue>> {
-    let (topology, observed) = management.counted(vhost, facts).await?;
-    let new = observed.values().filter(|queue| queue.is_new).count();
+    let counted = management.counted(vhost, facts).await?;
+    let observed = counted.queues;
+    let new = counted.untold;
     if new > 0 {
         session.warn(|| {
             format!(
@@ -84,7 +88,7 @@ async fn list(
         });
     }
     let consumers = |name: &QueueName| observed.get(name)?.consumers;
-    let found = resting_places(&topology, facts, &consumers);
+    let found = resting_places(&counted.topology, facts, &consumers);
     if found.incomplete {
         session.warn(|| {
             format!(
@@ -114,9 +118,15 @@ async fn listed(
     facts: &BrokerFacts,
     no_look: bool,
     queue: QueueName,
-    observed: ObservedQueue,
+    mut observed: ObservedQueue,
     fed_by: Vec<Feed>,
 ) -> ListedQueue {
+    // Statistics may tell of a policy that is gone.
+    if observed.kind == QueueType::Quorum && observed.limit == EffectiveLimit::None {
+        observed.limit = limit_now(management, vhost, &queue, &observed, facts)
+            .await
+            .unwrap_or(EffectiveLimit::Unknown);
+    }
     let risk = peek_risk(&observed.kind, observed.limit, facts);
     let may_look = !no_look
         && risk == PeekRisk::Safe

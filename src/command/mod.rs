@@ -11,6 +11,7 @@ mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
 mod dlq_list;
+mod dlq_look;
 mod dlq_purge;
 mod dlq_replay;
 mod dlq_take;

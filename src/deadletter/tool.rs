@@ -192,6 +192,7 @@ mod tests {
         ToolTrace::read(&table_from_json(headers.as_object().expect("object")))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "what the fields are")]
     fn some(text: &str) -> Option<String> {
         Some(text.to_owned())
     }

@@ -20,6 +20,7 @@ mod wire;
 pub use client::Management;
 pub use counts::Counts;
 pub use messages::{Look, Peeked};
+pub use observe::CountedTopology;
 pub use policies::Policies;
 pub use queue::ObservedQueue;
 pub use rights::Right;

@@ -19,6 +19,18 @@ use crate::topology::{
     RoutingKey, Topology, VhostName,
 };
 
+/// A topology with what the broker says and counts of each queue.
+#[derive(Clone, Debug)]
+pub struct CountedTopology {
+    /// What there is, policies in force.
+    pub topology: Topology,
+    /// Each queue that is not exclusive.
+    pub queues: BTreeMap<QueueName, ObservedQueue>,
+    /// How many of them are so new that the broker does not tell yet which
+    /// policies are in force for them.
+    pub untold: usize,
+}
+
 impl Management {
     /// Every exchange, queue and binding of a vhost. A queue's dead-lettering and
     /// TTL are the effective ones: its argument, else the policy. The broker's
@@ -59,11 +71,7 @@ impl Management {
     ///
     /// # Errors
     /// When the vhost cannot be read.
-    pub async fn counted(
-        &self,
-        vhost: &VhostName,
-        facts: &BrokerFacts,
-    ) -> Result<(Topology, BTreeMap<QueueName, ObservedQueue>)> {
+    pub async fn counted(&self, vhost: &VhostName, facts: &BrokerFacts) -> Result<CountedTopology> {
         let (exchanges, queues, bindings) = self.ask(vhost, Detail::Counted).await?;
         let observed = queues.iter().filter(|queue| !queue.exclusive);
         let observed = observed
@@ -74,8 +82,13 @@ impl Management {
                 ))
             })
             .collect::<Result<_>>()?;
-        let topology = assemble(exchanges, &queues, bindings, facts, Detail::Counted)?;
-        Ok((topology, observed))
+        let untold = queues.iter().filter(|queue| !queue.exclusive);
+        let untold = untold.filter(|queue| queue.effective_policy_definition.is_none());
+        Ok(CountedTopology {
+            untold: untold.count(),
+            topology: assemble(exchanges, &queues, bindings, facts, Detail::Counted)?,
+            queues: observed,
+        })
     }
 
     async fn ask(

@@ -41,8 +41,6 @@ pub struct ObservedQueue {
     pub auto_delete: bool,
     /// Whether it belongs to a connection.
     pub exclusive: bool,
-    /// Whether the broker does not tell yet which policies are in force for it.
-    pub is_new: bool,
 }
 
 impl ObservedQueue {
@@ -170,7 +168,6 @@ pub(super) fn observed_now(queue: &WireQueue, facts: &BrokerFacts) -> ObservedQu
         durable: queue.durable,
         auto_delete: queue.auto_delete,
         exclusive: queue.exclusive,
-        is_new: queue.effective_policy_definition.is_none(),
     }
 }
 

@@ -31,7 +31,9 @@ pub fn replacement(delivery: &Delivery, queue: &QueueName, user: &str) -> Public
 }
 
 /// How often a quorum queue says that the message was returned to it; 0 where it
-/// does not say so, and for classic queues a number that means nothing.
+/// does not say so, and for classic queues a number that means nothing. A client
+/// can have written any number, and 4.x shows it at the first delivery: below 0
+/// it would hide the count of the broker, which is 0 then.
 #[must_use]
 pub fn delivery_count(delivery: &Delivery) -> i64 {
     delivery
@@ -40,6 +42,7 @@ pub fn delivery_count(delivery: &Delivery) -> i64 {
         .get("x-delivery-count")
         .and_then(FieldValue::as_integer)
         .unwrap_or(0)
+        .max(0)
 }
 
 #[cfg(test)]
@@ -80,6 +83,12 @@ mod tests {
             (copy.properties.user_id, copy.body),
             (None, b"body".to_vec())
         );
+        let mut forged = delivery.clone();
+        forged
+            .properties
+            .headers
+            .insert("x-delivery-count".to_owned(), FieldValue::I64(-9));
+        assert_eq!(delivery_count(&forged), 0);
         let mut ours = delivery;
         ours.properties.user_id = Some("me".to_owned());
         assert_eq!(

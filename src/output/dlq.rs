@@ -122,9 +122,8 @@ fn groups(summary: &Summary) -> String {
         let count = count(group);
         let padding = " ".repeat(widest.unwrap_or(0).saturating_sub(count.width()));
         lines.push(format!(
-            "{number}  {padding}{count}  {} in {}{}, {}",
-            reason(group.reason.as_deref()),
-            cell(group.origin.as_deref()),
+            "{number}  {padding}{count}  {}{}, {}",
+            fate(group.reason.as_deref(), group.origin.as_deref()),
             tries(group.attempts),
             span(group.first_death, group.last_death)
         ));
@@ -141,11 +140,16 @@ fn groups(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-fn reason(reason: Option<&str>) -> String {
-    reason.map_or_else(
-        || "dead for no known reason".to_owned(),
-        |reason| one_line(reason, 60),
-    )
+/// `rejected in orders`, as far as it is known.
+fn fate(reason: Option<&str>, origin: Option<&str>) -> String {
+    let reason = reason.map(|reason| one_line(reason, 60));
+    let origin = origin.map(|origin| one_line(origin, 60));
+    match (reason, origin) {
+        (Some(reason), Some(origin)) => format!("{reason} in {origin}"),
+        (Some(reason), None) => format!("{reason} in no known queue"),
+        (None, Some(origin)) => format!("failed in {origin}"),
+        (None, None) => "of unknown origin".to_owned(),
+    }
 }
 
 fn tries(attempts: Option<(u64, u64)>) -> String {
@@ -184,7 +188,7 @@ fn histogram(summary: &Summary) -> String {
 
 fn span(first: Option<u64>, last: Option<u64>) -> String {
     match (first, last) {
-        (None, None) => "nobody wrote down when".to_owned(),
+        (None, None) => "when is not known".to_owned(),
         (Some(first), Some(last)) if first != last => {
             format!("{} to {}", minute(Some(first)), minute(Some(last)))
         }
@@ -244,19 +248,19 @@ fn full_letters(inspection: &Inspection) -> String {
 
 pub(super) fn what_happened(letter: &Letter) -> String {
     let attempts = tries(letter.attempts.map(|attempts| (attempts, attempts)));
-    format!(
-        "{} in {}{attempts}, {}",
-        reason(letter.reason.as_deref()),
-        cell(letter.origin.as_deref()),
-        when(letter.last_death)
-    )
+    let died = match letter.last_death {
+        None => "when is not known".to_owned(),
+        died => when(died),
+    };
+    let fate = fate(letter.reason.as_deref(), letter.origin.as_deref());
+    format!("{fate}{attempts}, {died}")
 }
 
 pub(super) fn came_by(letter: &Letter) -> String {
     let exchange = match letter.exchange.as_deref() {
         None => return "it is not known where it was published".to_owned(),
         Some("") => "the default exchange".to_owned(),
-        exchange => format!("exchange {}", cell(exchange)),
+        Some(exchange) => format!("exchange {}", one_line(exchange, 255)),
     };
     let keys: Vec<String> = letter
         .routing_keys
@@ -291,10 +295,6 @@ fn minute(seconds: Option<u64>) -> String {
         Some(minute) if shown.ends_with('Z') => format!("{minute}Z"),
         _ => shown,
     }
-}
-
-fn cell(text: Option<&str>) -> String {
-    text.map_or_else(|| "an unknown queue".to_owned(), |text| one_line(text, 60))
 }
 
 /// The inspection as JSON: `queue`, `vhost`, `type`, counts, `groups`, `attempts`

@@ -136,7 +136,8 @@ fn body(message: &Peeked, limit: usize) -> Vec<String> {
         return vec!["   body: empty".to_owned()];
     }
     let shown = shown_body(&message.message.body, whole, limit);
-    let mut title = format!("   body ({whole} bytes, {}):", shown.kind);
+    let plural = if whole == 1 { "" } else { "s" };
+    let mut title = format!("   body ({whole} byte{plural}, {}):", shown.kind);
     if shown.shown < whole {
         let _ = write!(title, " the first {}; more with --body-bytes", shown.shown);
     }

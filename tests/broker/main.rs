@@ -17,6 +17,7 @@ mod dedupe_proof;
 mod definitions;
 mod destroy;
 mod dlq_ledger;
+mod dlq_list;
 mod dlq_replay;
 mod exec_stream;
 mod exec_stream_failures;

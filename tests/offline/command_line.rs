@@ -54,6 +54,8 @@ fn nonsense_is_usage() {
         &["consume", "q", "--print", "--connect-timeout", "1s"],
         &["dlq", "inspect"],
         &["dlq", "inspect", "q", "--limit", "1001"],
+        &["dlq", "inspect", "q", "--filter", ".a =="],
+        &["dlq", "list", "q"],
         &["topology", "apply"],
         &["topology", "validate", "-", "-"],
         &["topology", "plan", "-f", "-", "-"],

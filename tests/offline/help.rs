@@ -56,6 +56,7 @@ fn help_of_consume() {
 #[test]
 fn help_of_dlq() {
     check("dlq", &["dlq", "--help"]);
+    check("dlq_list", &["dlq", "list", "--help"]);
     check("dlq_inspect", &["dlq", "inspect", "--help"]);
 }
 
@@ -74,6 +75,7 @@ fn the_manual_has_every_command_and_every_exit_code() {
         "mq-topology-schema",
         "mq-publish",
         "mq-consume",
+        "mq-dlq-list",
         "mq-dlq-inspect",
     ] {
         assert!(manual.contains(&command.replace('-', "\\-")), "{command}");
