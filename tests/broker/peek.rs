@@ -362,6 +362,7 @@ impl<'v> Grave<'v> {
         let deadline = Instant::now() + GIVEN_BACK;
         while self.vhost.ready(self.row.0) != 1 {
             assert!(Instant::now() < deadline, "{}: LOST", self.row.0);
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
