@@ -22,15 +22,14 @@ use crate::support::{Mq, Ran, wait_until};
 use crate::vhost::Vhost;
 
 /// Messages of one filling of the dead-letter queue.
-const MESSAGES: usize = 2000;
+const MESSAGES: usize = 3000;
 
 /// Strikes in the midst of work, for one command on one broker;
 /// `MQ_DLQ_LEDGER_STRIKES` wants another number.
-#[expect(dead_code, reason = "for the commands that are to be proved")]
 const STRIKES: usize = 17;
 
-/// Longest wait before a strike.
-const LATEST: Duration = Duration::from_millis(400);
+/// A run is struck before it would end, of a quick one within this time.
+const LATEST: Duration = Duration::from_millis(20);
 
 const DEAD: &str = "dead";
 const WORK: &str = "work";
@@ -51,7 +50,6 @@ enum Into {
     /// The queue they died in.
     Work,
     /// A file, one JSON line each.
-    #[expect(dead_code, reason = "for the commands that are to be proved")]
     File,
     /// Standard output, one body each line.
     Output,
@@ -71,11 +69,12 @@ enum Strike {
 }
 
 impl Strike {
-    fn drawn(random: &mut Rng, into: Into) -> Self {
-        match random.u8(0..8) {
-            0..4 => Self::Kill,
-            4 => Self::Interrupt,
-            5 if into == Into::Work => Self::CutAtConfirm,
+    /// In turns, so that none is left to chance.
+    fn of_turn(turn: usize, into: Into) -> Self {
+        match turn % 6 {
+            0 | 2 | 4 => Self::Kill,
+            1 => Self::Interrupt,
+            3 if into == Into::Work => Self::CutAtConfirm,
             _ => Self::Cut,
         }
     }
@@ -84,7 +83,8 @@ impl Strike {
     fn codes(self) -> &'static [i32] {
         match self {
             Self::Kill => &[0, -1],
-            Self::Interrupt => &[0, 3],
+            // -1: before it listened to signals.
+            Self::Interrupt => &[0, 3, 130, -1],
             Self::Cut | Self::CutAtConfirm => &[0, 3, 69, 75],
         }
     }
@@ -123,7 +123,7 @@ struct Books {
     folder: TempDir,
     runs: usize,
     published: usize,
-    /// From standard output and files.
+    /// From standard output and files, and from the target to make place.
     put_out: Vec<usize>,
     struck: BTreeMap<Strike, usize>,
     /// Strikes that came while messages were on their way.
@@ -148,6 +148,9 @@ impl Books {
     }
 
     fn fill(&mut self) {
+        // Behind a message that does not expire none does.
+        let back = self.vhost.drain(WORK);
+        self.put_out.extend(back.iter().map(|body| number(body)));
         let next = self.published + MESSAGES;
         self.vhost
             .more_dead_letters(WORK, DEAD, self.published..next);
@@ -208,6 +211,8 @@ impl Books {
         assert!(codes.contains(&ran.code), "{strike:?}: {} {said}", ran.code);
         assert!(!said.contains("panicked"), "{strike:?}: {said}");
         let after = self.write_down(&ran, &file);
+        let is_clean = strike != Strike::Interrupt || ran.code >= 0 || after == before;
+        assert!(is_clean, "an interrupt in the midst of work killed it");
         *self.struck.entry(strike).or_default() += 1;
         if in_time && ran.code != 0 && after > before {
             self.midway += 1;
@@ -275,14 +280,15 @@ fn struck(mover: Mover, kind: &str, strikes: usize) -> (Audit, usize, String) {
     // The first is not counted on: it waits for the broker's statistics.
     books.calm();
     books.fill();
-    let took = books.calm().min(LATEST);
+    let took = books.calm().max(LATEST);
     books.fill();
     let mut tries = 0;
     while books.midway < strikes {
+        let strike = Strike::of_turn(tries, mover.into);
         tries += 1;
         assert!(tries <= 8 * strikes, "strikes miss: {:?}", books.struck);
-        let strike = Strike::drawn(&mut random, mover.into);
-        let pause = Duration::from_secs_f64(took.as_secs_f64() * random.f64());
+        // Late ones are more often: at first a process only connects.
+        let pause = took.mul_f64(random.f64().sqrt());
         if !books.strike(strike, pause) {
             books.fill();
         }
@@ -306,6 +312,12 @@ fn prove(name: &str, mover: Mover, strikes: usize) {
     }
 }
 
+/// A command line and a file at its end.
+fn words(line: &str, file: &Path) -> Vec<String> {
+    let words = line.split(' ').map(str::to_owned);
+    words.chain([file.to_str().unwrap().to_owned()]).collect()
+}
+
 const PREFETCH: usize = 100;
 
 fn print_all(_: &Path) -> Vec<String> {
@@ -320,6 +332,52 @@ fn print_all(_: &Path) -> Vec<String> {
         &prefetch,
     ];
     args.map(str::to_owned).to_vec()
+}
+
+fn strikes() -> usize {
+    wanted("MQ_DLQ_LEDGER_STRIKES", STRIKES)
+}
+
+/// Lines that are written and made safe before their messages are acked together.
+const LINES: usize = 1000;
+
+#[test]
+fn an_export_that_removes_loses_nothing() {
+    let args = |file: &Path| words("dlq export dead --remove --quiet --to", file);
+    let mover = Mover {
+        args,
+        into: Into::File,
+        window: LINES,
+    };
+    prove("dlq export --remove", mover, strikes());
+}
+
+/// Publishes that are unconfirmed at once.
+const WINDOW: usize = 256;
+
+#[test]
+fn a_replay_loses_nothing() {
+    let mover = Mover {
+        args: |_| {
+            ["dlq", "replay", DEAD, "--quiet"]
+                .map(str::to_owned)
+                .to_vec()
+        },
+        into: Into::Work,
+        window: WINDOW,
+    };
+    prove("dlq replay", mover, strikes());
+}
+
+#[test]
+fn a_purge_has_everything_in_its_backup() {
+    let args = |file: &Path| words("dlq purge dead --yes --quiet --backup", file);
+    let mover = Mover {
+        args,
+        into: Into::File,
+        window: LINES,
+    };
+    prove("dlq purge", mover, strikes());
 }
 
 #[test]
