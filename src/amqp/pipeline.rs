@@ -61,7 +61,7 @@ enum Stage {
 
 impl<'c> Pipeline<'c> {
     /// Opens the channel. At most `window` messages are unconfirmed at a time,
-    /// and of twice as many the outcome is open. lapin needs time in proportion
+    /// and of three times as many the outcome is open. lapin needs time in proportion
     /// to it for each confirm; a few hundred is a good number. Each confirm is
     /// waited for at most `confirm_limit`.
     ///
@@ -86,7 +86,7 @@ impl<'c> Pipeline<'c> {
     /// Whether another message may be sent now.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.flights.len() - self.confirmed < self.window && self.flights.len() < 2 * self.window
+        self.flights.len() - self.confirmed < self.window && self.flights.len() < 3 * self.window
     }
 
     /// How many messages have an open outcome.

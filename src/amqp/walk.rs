@@ -20,7 +20,7 @@ use crate::amqp::failure::explain;
 use crate::amqp::{Connection, Taken};
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldTable;
-use crate::topology::QueueName;
+use crate::topology::{QueueName, QueueType};
 
 /// How many messages are on their way to us at a time, at most. So many go back in
 /// their order on every version.
@@ -52,13 +52,16 @@ pub struct Walk<'c> {
     connection: &'c Connection,
     channel: Channel,
     queue: QueueName,
+    is_quorum: bool,
     source: Option<Source>,
     /// How many messages may still come.
     left: u64,
     /// The last tag that came.
     last: u64,
-    /// The largest body so far, in bytes.
-    largest: usize,
+    /// The usual size of a body, in bytes.
+    typical: usize,
+    /// The largest body so far, in bytes; `None` as long as there was none.
+    largest: Option<usize>,
     /// How many may be on their way, whatever their size.
     most_ahead: u64,
     acks: Acks,
@@ -99,7 +102,8 @@ struct Source {
 
 impl<'c> Walk<'c> {
     /// Prepares to walk over at most `count` messages from the head of the queue
-    /// on. `typical` is the usual size of a body in bytes, if it is known.
+    /// on, which is of this type. `typical` is the usual size of a body in bytes, 0
+    /// if it is not known.
     ///
     /// # Errors
     /// When no channel can be opened. Whether the queue is there shows at the
@@ -107,6 +111,7 @@ impl<'c> Walk<'c> {
     pub async fn open(
         connection: &'c Connection,
         queue: &QueueName,
+        kind: &QueueType,
         count: u64,
         typical: usize,
     ) -> Result<Self> {
@@ -114,10 +119,12 @@ impl<'c> Walk<'c> {
             connection,
             channel: connection.channel().await?,
             queue: queue.clone(),
+            is_quorum: *kind == QueueType::Quorum,
             source: None,
             left: count,
             last: 0,
-            largest: typical,
+            typical,
+            largest: None,
             most_ahead: MOST_AHEAD,
             acks: Acks::default(),
             due: VecDeque::new(),
@@ -151,8 +158,7 @@ impl<'c> Walk<'c> {
     /// goes back by itself.
     pub async fn next(&mut self) -> Result<Option<Taken>> {
         let mut waited = Duration::ZERO;
-        let ahead = self.ahead();
-        if (self.source.as_ref()).is_some_and(|source| source.credit > 2 * ahead) {
+        if self.is_out_of_proportion() {
             self.end_source().await?;
         }
         loop {
@@ -215,7 +221,7 @@ impl<'c> Walk<'c> {
         self.left -= 1;
         self.held += 1;
         self.acks.delivered(taken.tag);
-        self.largest = self.largest.max(taken.delivery.body.len());
+        self.largest = self.largest.max(Some(taken.delivery.body.len()));
         Ok(Some(taken))
     }
 
@@ -272,8 +278,17 @@ impl<'c> Walk<'c> {
 
     /// How many messages may be on their way, by the largest one so far.
     fn ahead(&self) -> u64 {
-        let fits = BYTES_AHEAD / self.largest.max(1);
+        let fits = BYTES_AHEAD / self.largest.unwrap_or(self.typical).max(1);
         (fits as u64).clamp(1, self.most_ahead)
+    }
+
+    /// Whether the consumer takes much more, or much less, than bodies of their
+    /// size allow: they were expected to have another one.
+    fn is_out_of_proportion(&self) -> bool {
+        let ahead = self.ahead();
+        self.source.as_ref().is_some_and(|source| {
+            source.credit > 2 * ahead || source.credit * 4 < ahead.min(self.left)
+        })
     }
 
     async fn subscribe(&mut self) -> Result<()> {

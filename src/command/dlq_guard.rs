@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::session::Session;
+use crate::amqp::Connection;
 use crate::broker::BrokerFacts;
 use crate::deadletter::{Asked, EffectiveLimit, PeekRisk, peek_risk, refusal};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldValue;
 use crate::management::{Management, ObservedQueue};
 use crate::output;
@@ -20,6 +21,9 @@ use crate::topology::{DeliveryLimit, Queue, QueueName, QueueType, Topology, Vhos
 /// Statistics of a new queue come up to nine seconds late (measured on 3.10.8
 /// and 4.0.5).
 const PATIENCE: Duration = Duration::from_secs(12);
+
+/// What a body is taken to have where the broker does not tell, in bytes.
+const USUAL_BODY: usize = 1024 * 1024;
 
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -33,6 +37,38 @@ pub(super) struct Permit {
     pub(super) facts: BrokerFacts,
     /// What a return can do; not [`PeekRisk::Safe`] only if it was agreed to.
     pub(super) risk: PeekRisk,
+}
+
+impl Permit {
+    /// The usual size of a body in bytes; where the broker does not tell, much, so
+    /// that not too many come at once.
+    pub(super) fn typical_body(&self) -> usize {
+        match (self.observed.message_bytes, self.observed.messages) {
+            (Some(bytes), Some(messages)) if bytes > 0 && messages > 0 => {
+                usize::try_from(bytes / messages).unwrap_or(usize::MAX)
+            }
+            _ => USUAL_BODY,
+        }
+    }
+}
+
+/// Messages of the queue that are ready now.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there is no such queue.
+pub(super) async fn ready_now(
+    connection: &Connection,
+    vhost: &VhostName,
+    queue: &QueueName,
+) -> Result<u64> {
+    match connection.queue_status(queue).await? {
+        Some(status) => Ok(status.ready.into()),
+        None => Err(Error::new(
+            ErrorKind::NotFound,
+            format!("queue '{queue}' in vhost '{vhost}' does not exist"),
+        )
+        .hint("check its name and the vhost")),
+    }
 }
 
 /// Whether messages of the queue may be taken and put back by `command`, such as

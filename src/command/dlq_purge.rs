@@ -8,10 +8,10 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::dlq_guard::{Permit, may_take};
+use super::dlq_guard::{Permit, may_take, ready_now};
 use super::dlq_take::{Target, Wanted, take};
 use super::session::Session;
-use crate::amqp::{Connection, Frames};
+use crate::amqp::Frames;
 use crate::cli::DlqPurgeArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &DlqPurgeArgs, session: &Session) -> anyhow::Resul
     )
     .await?;
     let connection = session.connect("mq dlq purge", Frames::Small).await?;
-    let ready = ready(&connection, vhost, &queue).await;
+    let ready = ready_now(&connection, vhost, &queue).await;
     connection.close().await;
     let ready = ready?;
     confirm(args, &queue, ready)?;
@@ -98,7 +98,7 @@ async fn purge_whole(
 ) -> Result<Exit> {
     let connection = session.connect("mq dlq purge", Frames::Small).await?;
     let purged = async {
-        let ready = ready(&connection, vhost, queue).await?;
+        let ready = ready_now(&connection, vhost, queue).await?;
         confirm(args, queue, ready)?;
         connection.purge(queue).await
     }
@@ -117,19 +117,8 @@ async fn purge_whole(
     Ok(Exit::Done)
 }
 
-async fn ready(connection: &Connection, vhost: &VhostName, queue: &QueueName) -> Result<u32> {
-    match connection.queue_status(queue).await? {
-        Some(status) => Ok(status.ready),
-        None => Err(Error::new(
-            ErrorKind::NotFound,
-            format!("queue '{queue}' in vhost '{vhost}' does not exist"),
-        )
-        .hint("check its name and the vhost")),
-    }
-}
-
 /// A yes on the command line, or the queue's name typed on a terminal.
-fn confirm(args: &DlqPurgeArgs, queue: &QueueName, ready: u32) -> Result<()> {
+fn confirm(args: &DlqPurgeArgs, queue: &QueueName, ready: u64) -> Result<()> {
     if args.yes {
         return Ok(());
     }
@@ -139,7 +128,7 @@ fn confirm(args: &DlqPurgeArgs, queue: &QueueName, ready: u32) -> Result<()> {
             "those of its {ready} messages that {} says yes to",
             output::one_line(filter, 100)
         ),
-        (_, None, Some(limit)) => format!("{} messages", u64::from(ready).min(limit)),
+        (_, None, Some(limit)) => format!("{} messages", ready.min(limit)),
         (ready, None, None) => format!("{ready} messages"),
     };
     let what = format!("purge {count} of queue '{shown}'");

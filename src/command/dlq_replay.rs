@@ -6,10 +6,10 @@ mod moving;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::dlq_guard::may_take;
+use super::dlq_guard::{may_take, ready_now};
 use super::session::Session;
 use super::signals;
-use crate::amqp::{Connection, Frames, Pipeline, Walk};
+use crate::amqp::{Frames, Pipeline, Walk};
 use crate::cli::{ReplayArgs, ReplayTarget};
 use crate::deadletter::{Aiming, ComingBack, PeekRisk, ReplayReport, ReplayTo};
 use crate::error::{Error, ErrorKind, Result};
@@ -57,12 +57,19 @@ pub(super) async fn run(
     .await?;
     let topology = management.topology(&vhost, &permit.facts).await?;
     let router = Router::on(&topology, &permit.facts);
-    let ready = ready(&taking, &queue).await?;
+    let ready = ready_now(&taking, &vhost, &queue).await?;
 
     // Of its own: a broker that blocks publishers reads nothing from their
     // connections, acks neither.
     let sending = session.connect("mq dlq replay", Frames::Large).await?;
-    let mut walk = Walk::open(&taking, &queue, ready, typical(&permit.observed)).await?;
+    let mut walk = Walk::open(
+        &taking,
+        &queue,
+        &permit.observed.kind,
+        ready,
+        permit.typical_body(),
+    )
+    .await?;
     if let (Some(limit), None) = (args.limit, &args.filter) {
         walk.ahead_at_most(limit);
     }
@@ -141,22 +148,6 @@ fn target(args: &ReplayArgs, queue: &QueueName) -> Result<ReplayTo> {
         (None, None, ReplayTarget::Original) => ReplayTo::Original,
         (None, None, ReplayTarget::Queue) => ReplayTo::OriginQueue,
     })
-}
-
-/// Messages that are ready now.
-async fn ready(connection: &Connection, queue: &QueueName) -> Result<u64> {
-    let status = connection.queue_status(queue).await?;
-    status.map(|status| u64::from(status.ready)).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no queue '{queue}'"))
-            .hint("check the name and the vhost")
-    })
-}
-
-/// The usual size of a body, in bytes, where the broker counts it.
-fn typical(observed: &crate::management::ObservedQueue) -> usize {
-    let bytes = observed.message_bytes.unwrap_or(0);
-    let each = bytes / observed.messages.unwrap_or(1).max(1);
-    usize::try_from(each).unwrap_or(usize::MAX)
 }
 
 /// A name that no other run has: its start, and chance.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::dlq_guard::Permit;
+use super::dlq_guard::{Permit, ready_now};
 use super::session::Session;
 use super::signals;
 use crate::amqp::{Connection, Frames, Taken, Walk};
@@ -23,10 +23,6 @@ use crate::topology::{QueueName, QueueType, VhostName};
 /// Lines and bytes that are secured on disk together, at most.
 const TOGETHER: usize = 1000;
 const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-
-/// What a body is taken to have where the broker does not tell, in bytes: much,
-/// so that not too many come at once.
-const USUAL_BODY: usize = 1024 * 1024;
 
 /// Which messages, and what becomes of them.
 pub(super) struct Wanted<'a> {
@@ -97,15 +93,9 @@ async fn walk(
     signals: &mut UnboundedReceiver<u8>,
 ) -> Result<()> {
     let queue = wanted.queue;
-    let Some(status) = connection.queue_status(queue).await? else {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!("queue '{queue}' in vhost '{}' does not exist", wanted.vhost),
-        ));
-    };
     // What comes while this runs is not meant: a message that fails again and
     // comes back would be met without end.
-    let ready = u64::from(status.ready);
+    let ready = ready_now(connection, wanted.vhost, queue).await?;
     let count = match (wanted.limit, &wanted.filter) {
         (Some(limit), None) => ready.min(limit),
         _ => ready,
@@ -113,7 +103,14 @@ async fn walk(
     let looked = Arc::new(AtomicU64::new(0));
     let progress = progress(wanted, target, session, &looked, count);
     let mut taking = Taking {
-        walk: Walk::open(connection, queue, count, typical(permit)).await?,
+        walk: Walk::open(
+            connection,
+            queue,
+            &permit.observed.kind,
+            count,
+            permit.typical_body(),
+        )
+        .await?,
         counts_deliveries: permit.observed.kind == QueueType::Quorum,
         wanted,
         target,
@@ -144,17 +141,6 @@ async fn walk(
             error
         }
     })
-}
-
-/// The usual size of a body, as far as the broker tells.
-fn typical(permit: &Permit) -> usize {
-    let observed = &permit.observed;
-    match (observed.message_bytes, observed.messages) {
-        (Some(bytes), Some(messages)) if bytes > 0 && messages > 0 => {
-            usize::try_from(bytes / messages).unwrap_or(usize::MAX)
-        }
-        _ => USUAL_BODY,
-    }
 }
 
 fn progress(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mq::amqp::{Connection, Frames, Pipeline, Receipt, Walk};
 use mq::field::{FieldTable, FieldValue};
 use mq::message::{Properties, Publication};
-use mq::topology::{ExchangeName, QueueName, RoutingKey};
+use mq::topology::{ExchangeName, QueueName, QueueType, RoutingKey};
 
 use crate::vhost::{Vhost, block_on};
 
@@ -133,7 +133,9 @@ fn a_walk_takes_each_message_once_and_returns_what_is_kept() {
         let name = QueueName::new(queue).unwrap();
         block_on(async {
             let connection = connect(&vhost).await;
-            let mut walk = Walk::open(&connection, &name, 3000, 0).await.unwrap();
+            let mut walk = Walk::open(&connection, &name, &kind(queue), 3000, 0)
+                .await
+                .unwrap();
             let mut pipeline = Pipeline::open(&connection, 300, LIMIT).await.unwrap();
             let mut seen = Vec::new();
             while let Some(taken) = walk.next().await.unwrap() {
@@ -178,7 +180,9 @@ fn a_walk_ends_exactly_at_its_count() {
         let name = QueueName::new(queue).unwrap();
         block_on(async {
             let connection = connect(&vhost).await;
-            let mut walk = Walk::open(&connection, &name, 2500, 0).await.unwrap();
+            let mut walk = Walk::open(&connection, &name, &kind(queue), 2500, 0)
+                .await
+                .unwrap();
             let mut count = 0;
             while let Some(taken) = walk.next().await.unwrap() {
                 walk.ack(taken.tag);
@@ -203,7 +207,9 @@ fn a_walk_ends_where_the_queue_does() {
     let name = QueueName::new("c").unwrap();
     block_on(async {
         let connection = connect(&vhost).await;
-        let mut walk = Walk::open(&connection, &name, 100, 0).await.unwrap();
+        let mut walk = Walk::open(&connection, &name, &QueueType::Classic, 100, 0)
+            .await
+            .unwrap();
         let mut count = 0;
         while let Some(taken) = walk.next().await.unwrap() {
             walk.keep(taken.tag);
@@ -216,11 +222,21 @@ fn a_walk_ends_where_the_queue_does() {
     vhost.wait_for_ready("c", 10);
 }
 
+/// The tests call a classic queue `c`, and a quorum queue `q`.
+fn kind(queue: &str) -> QueueType {
+    match queue {
+        "c" => QueueType::Classic,
+        _ => QueueType::Quorum,
+    }
+}
+
 fn everything(vhost: &Vhost, queue: &str) -> Vec<String> {
     let name = QueueName::new(queue).unwrap();
     block_on(async {
         let connection = connect(vhost).await;
-        let mut walk = Walk::open(&connection, &name, u64::MAX, 0).await.unwrap();
+        let mut walk = Walk::open(&connection, &name, &kind(queue), u64::MAX, 0)
+            .await
+            .unwrap();
         let mut all = Vec::new();
         while let Some(taken) = walk.next().await.unwrap() {
             all.push(String::from_utf8(taken.delivery.body).unwrap());

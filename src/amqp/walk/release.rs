@@ -15,18 +15,22 @@ impl Walk<'_> {
     /// Ends the walk: sends the acks that are due, and returns what else is out
     /// to where it was. Gives how many messages were returned.
     ///
-    /// On 4.3 by nacks, which do not count against a delivery limit there; on
-    /// older versions, where every return counts, too, if nothing is left behind
-    /// those that are out, and otherwise by closing the channel: after a nack
-    /// 3.10.8 hands out what came behind first, and after a close no version does,
-    /// but it returns consumer by consumer in no order (measured).
+    /// A classic queue by closing the channel: it puts each where it was, and takes a
+    /// nack of many thousands a hundred times longer (108 s for 100,000 on 4.0.5
+    /// that were never returned before, against 0.7 s). A quorum queue on 4.3 by
+    /// nacks, which do not count against a delivery limit there; on older versions,
+    /// where every return counts, too, if nothing is left behind those that are out,
+    /// and otherwise by closing the channel: after a nack 3.10.8 hands out what came
+    /// behind first, and after a close no version does, but it returns consumer by
+    /// consumer in no order (measured).
     ///
     /// # Errors
     /// When the channel is gone; what was not acked returns by itself.
     pub async fn release(mut self) -> Result<u64> {
         let wanted = self.have_acks_sent_on().await?;
         let returned = self.held + self.behind.len() as u64;
-        if returned > 0 && (self.goes_back_by_nack() || self.ready().await? == 0) {
+        let by_nack = self.is_quorum && (self.nacks_are_free() || self.ready().await? == 0);
+        if returned > 0 && by_nack {
             for tag in self.last_held_of_each() {
                 self.nack_up_to(tag).await?;
             }
@@ -45,7 +49,7 @@ impl Walk<'_> {
             self.end_source().await?;
             self.send_acks().await?;
             let before = self.behind.len();
-            if self.acks_sent >= COMMANDS && self.may_take_more {
+            if self.is_quorum && self.acks_sent >= COMMANDS && self.may_take_more {
                 self.subscribe_for(1).await?;
                 self.end_source().await?;
             }
@@ -57,7 +61,7 @@ impl Walk<'_> {
         Ok(0)
     }
 
-    fn goes_back_by_nack(&self) -> bool {
+    fn nacks_are_free(&self) -> bool {
         !self.connection.facts().requeue_counts()
     }
 
@@ -66,7 +70,7 @@ impl Walk<'_> {
     /// taking more than was asked for; but more than one consumer costs the order
     /// where messages do not go back by a nack.
     pub(super) fn leaves_the_last(&self) -> bool {
-        self.goes_back_by_nack() || !self.may_take_more
+        self.is_quorum && (self.nacks_are_free() || !self.may_take_more)
     }
 
     /// A classic queue tells its count before it has taken everything back:
