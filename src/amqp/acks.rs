@@ -36,6 +36,11 @@ impl Acks {
         self.done.insert(tag);
     }
 
+    /// Whether a delivery is done, and its ack not taken to be sent yet.
+    pub(super) fn is_done(&self, tag: u64) -> bool {
+        self.done.contains(&tag)
+    }
+
     /// A delivery was settled otherwise.
     pub(super) fn settled(&mut self, tag: u64) {
         self.out.remove(&tag);

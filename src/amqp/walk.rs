@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use lapin::options::{BasicAckOptions, BasicCancelOptions, QueueDeclareOptions};
+use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicGetOptions, QueueDeclareOptions};
 use lapin::types::FieldTable as LapinTable;
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
@@ -141,9 +141,9 @@ impl<'c> Walk<'c> {
         self.most_ahead = count.clamp(1, MOST_AHEAD);
     }
 
-    /// Takes no message that is not asked for, not even to make sure of the last
-    /// acks of a walk that is broken off: some of these messages may go back.
-    pub fn never_take_more(&mut self) {
+    /// Takes one message at a time, and none that is not asked for: some of these
+    /// messages may go back, and every one that does is harmed.
+    pub fn one_by_one(&mut self) {
         self.may_take_more = false;
     }
 
@@ -157,6 +157,9 @@ impl<'c> Walk<'c> {
     /// queue has messages that it does not hand out to us. What is not acked
     /// goes back by itself.
     pub async fn next(&mut self) -> Result<Option<Taken>> {
+        if !self.may_take_more {
+            return self.get().await;
+        }
         let mut waited = Duration::ZERO;
         if self.is_out_of_proportion() {
             self.end_source().await?;
@@ -200,6 +203,24 @@ impl<'c> Walk<'c> {
         }
     }
 
+    /// The next message, without a consumer: nothing else is under way then.
+    async fn get(&mut self) -> Result<Option<Taken>> {
+        self.send_acks().await?;
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let getting = self.channel.basic_get(
+            short(self.queue.as_str(), "queue name")?,
+            BasicGetOptions { no_ack: false },
+        );
+        let doing = format!("get a message from queue '{}'", self.queue);
+        let Some(message) = self.connection.within(&doing, getting).await? else {
+            return Ok(None);
+        };
+        self.arrived(Some(Ok(message.delivery)))?;
+        self.next_now()
+    }
+
     /// The next message, if it is here already.
     ///
     /// # Errors
@@ -228,6 +249,12 @@ impl<'c> Walk<'c> {
     /// The message is done: it is acked with the next [`Self::send_acks`].
     pub fn ack(&mut self, tag: u64) {
         self.acks.done(tag);
+    }
+
+    /// Whether the message is done, by [`Self::ack`].
+    #[must_use]
+    pub fn is_acked(&self, tag: u64) -> bool {
+        self.acks.is_done(tag)
     }
 
     /// The message stays out until the end of the walk. From then on acks are

@@ -50,16 +50,7 @@ pub(super) async fn run(args: &InspectArgs, session: &Session) -> anyhow::Result
             (look.messages, look.not_shown, 0)
         }
         _ => {
-            let look = look_carefully(
-                session,
-                vhost,
-                &queue,
-                &permit.risk,
-                &permit.observed,
-                count,
-                asked_bytes,
-            )
-            .await?;
+            let look = look_carefully(session, vhost, &queue, &permit, count, asked_bytes).await?;
             (look.messages, look.not_shown, look.replaced)
         }
     };

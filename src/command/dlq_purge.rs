@@ -26,6 +26,14 @@ pub(super) async fn run(args: &DlqPurgeArgs, session: &Session) -> anyhow::Resul
     let queue = QueueName::of_existing(&args.queue)?;
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let vhost = session.vhost()?;
+    if (args.backup.as_ref()).is_some_and(|path| path.as_os_str() == "-") {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "a backup needs a file: what went to standard output is not known to be safe",
+        )
+        .hint("name it with --backup FILE (a file of that name is ./-), or give --no-backup")
+        .into());
+    }
     let is_whole = filter.is_none() && args.limit.is_none();
     if args.no_backup && is_whole {
         return Ok(purge_whole(args, session, vhost, &queue).await?);

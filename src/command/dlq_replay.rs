@@ -7,6 +7,7 @@ mod moving;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::dlq_guard::{may_take, ready_now};
+use super::dlq_replace::Replacer;
 use super::session::Session;
 use super::signals;
 use crate::amqp::{Frames, Pipeline, Walk};
@@ -74,7 +75,7 @@ pub(super) async fn run(
         walk.ahead_at_most(limit);
     }
     if permit.risk != PeekRisk::Safe {
-        walk.never_take_more();
+        walk.one_by_one();
     }
     let rules = Rules {
         aiming: Aiming {
@@ -82,7 +83,6 @@ pub(super) async fn run(
             queue: &queue,
             to: &to,
         },
-        risk: &permit.risk,
         filter,
         repair,
         user: session.user()?,
@@ -93,8 +93,9 @@ pub(super) async fn run(
         max_replays: args.max_replays,
         restore_expiration: args.restore_expiration,
     };
+    let replacer = Replacer::open(&sending, session, &vhost, &queue, &permit).await?;
     let pipeline = Pipeline::open(&sending, WINDOW, args.confirm_timeout).await?;
-    let mut moving = Moving::new(rules, walk, pipeline, person, session, ready);
+    let mut moving = Moving::new(rules, walk, pipeline, replacer, person, session, ready);
     let ended = moving.until_the_end(&mut signals).await;
     let report = moving.close().await;
     sending.close().await;
@@ -110,15 +111,16 @@ pub(super) async fn run(
     }
 }
 
-/// What a person must know of the messages when it ended early.
+/// What a person must know of the messages when it ended early. An ack that was
+/// sent need not have been read when a connection breaks.
 fn what_is_safe(error: Error, report: &ReplayReport) -> Error {
     let open = match report.open {
-        0 => "no message is in both places".to_owned(),
-        1 => "1 message may be in both places".to_owned(),
-        open => format!("{open} messages may be in both places"),
+        0 => String::new(),
+        1 => "1 that was under way and ".to_owned(),
+        open => format!("{open} that were under way and "),
     };
     error.hint(format!(
-        "nothing is lost: {} messages were moved, {open}, all others are where they were; run it again to go on",
+        "nothing is lost: {} messages were moved; {open}the last of those may be in both places, all others are where they were. Run it again to go on",
         report.moved
     ))
 }

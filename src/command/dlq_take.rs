@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::dlq_guard::{Permit, ready_now};
+use super::dlq_replace::Replacer;
 use super::session::Session;
 use super::signals;
 use crate::amqp::{Connection, Frames, Taken, Walk};
@@ -102,15 +103,15 @@ async fn walk(
     };
     let looked = Arc::new(AtomicU64::new(0));
     let progress = progress(wanted, target, session, &looked, count);
+    let replacer = Replacer::open(connection, session, wanted.vhost, queue, permit).await?;
+    let kind = &permit.observed.kind;
+    let mut walk = Walk::open(connection, queue, kind, count, permit.typical_body()).await?;
+    if replacer.is_some() {
+        walk.one_by_one();
+    }
     let mut taking = Taking {
-        walk: Walk::open(
-            connection,
-            queue,
-            &permit.observed.kind,
-            count,
-            permit.typical_body(),
-        )
-        .await?,
+        walk,
+        replacer,
         counts_deliveries: permit.observed.kind == QueueType::Quorum,
         wanted,
         target,
@@ -164,6 +165,8 @@ fn progress(
 
 struct Taking<'t, 'c> {
     walk: Walk<'c>,
+    /// Where messages would not survive being put back.
+    replacer: Option<Replacer<'c>>,
     counts_deliveries: bool,
     wanted: &'t Wanted<'t>,
     target: &'t mut Target,
@@ -188,20 +191,30 @@ impl Taking<'_, '_> {
                 Some(taken) => Some(taken),
                 None => {
                     self.secure()?;
-                    tokio::select! {
-                        biased;
-                        signal = signals.recv() => {
-                            self.took.stopped_by = signal.or(Some(0));
-                            return Ok(());
+                    if self.replacer.is_some() {
+                        // What comes into our hands must not be dropped.
+                        self.walk.next().await?
+                    } else {
+                        tokio::select! {
+                            biased;
+                            signal = signals.recv() => {
+                                self.took.stopped_by = signal.or(Some(0));
+                                return Ok(());
+                            }
+                            next = self.walk.next() => next?,
                         }
-                        next = self.walk.next() => next?,
                     }
                 }
             };
             let Some(taken) = next else {
                 return self.secure();
             };
-            if let Err(error) = self.decide(taken) {
+            let decided = if self.replacer.is_some() {
+                self.decide_carefully(taken).await
+            } else {
+                self.decide(taken)
+            };
+            if let Err(error) = decided {
                 // What is fine is not lost for it.
                 self.secure()?;
                 return Err(error);
@@ -216,6 +229,22 @@ impl Taking<'_, '_> {
     fn is_enough(&self) -> bool {
         let so_far = self.took.written + self.pending.len() as u64;
         self.wanted.limit.is_some_and(|limit| so_far >= limit)
+    }
+
+    /// One message from its line on disk to its end: where it would go back, a copy
+    /// takes its place if it would not survive that.
+    async fn decide_carefully(&mut self, taken: Taken) -> Result<()> {
+        let tag = taken.tag;
+        let delivery = taken.delivery.clone();
+        let decided = self.decide(taken).and_then(|()| self.secure());
+        if let Some(replacer) = &mut self.replacer
+            && !self.walk.is_acked(tag)
+            && replacer.in_place_of(&delivery).await?
+        {
+            self.took.replaced += 1;
+            self.walk.ack(tag);
+        }
+        decided
     }
 
     fn decide(&mut self, taken: Taken) -> Result<()> {

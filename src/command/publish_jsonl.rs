@@ -18,7 +18,7 @@ use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::field::FieldValue;
-use crate::message::{Publication, read_message_line};
+use crate::message::{Properties, Publication, read_message_line};
 use crate::output::{self, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
@@ -30,6 +30,9 @@ const BYTES_OPEN: usize = 64 * 1024 * 1024;
 
 /// Messages that are read ahead.
 const READ_AHEAD: usize = 4;
+
+/// Properties and headers share one frame, of 128 KiB by default; in bytes.
+const MOST_PROPERTIES: usize = 131_064;
 
 /// The longest line, in bytes: what a broker takes, however it is escaped.
 const LONGEST: u64 = 1024 * 1024 * 1024;
@@ -183,6 +186,7 @@ impl Sending<'_, '_> {
         }
         let us = &self.connection.endpoint().user;
         let properties = &mut message.properties;
+        broker_takes(properties)?;
         if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
             if !self.drop_user_id {
                 return Err(Error::new(
@@ -290,6 +294,39 @@ fn holds_no_number(value: &FieldValue) -> bool {
     }
 }
 
+/// What a broker answers by closing the channel, and with it the outcome of all
+/// that is under way: `expiration` must be a number, `CC` and `BCC` lists of text
+/// (406), and all headers must fit into a frame (501; each measured).
+fn broker_takes(properties: &Properties) -> Result<()> {
+    let wrong = |what: String| {
+        Err(Error::new(ErrorKind::InvalidInput, what)
+            .hint("correct the line, or take it out; those before it were sent"))
+    };
+    if let Some(expiration) = &properties.expiration
+        && (expiration.is_empty() || !expiration.bytes().all(|b| b.is_ascii_digit()))
+    {
+        let shown = output::one_line(expiration, 60);
+        return wrong(format!(
+            "its expiration '{shown}' is no number of milliseconds"
+        ));
+    }
+    for (name, _) in COPIES {
+        let is_text = |value: &FieldValue| matches!(value, FieldValue::LongStr(_));
+        match properties.headers.get(name) {
+            None => {}
+            Some(FieldValue::Array(keys)) if keys.iter().all(is_text) => {}
+            Some(_) => return wrong(format!("its header '{name}' is no list of texts")),
+        }
+    }
+    let bytes = properties.encoded_bytes();
+    if bytes > MOST_PROPERTIES {
+        return wrong(format!(
+            "its properties and headers have {bytes} bytes; a frame holds {MOST_PROPERTIES}"
+        ));
+    }
+    Ok(())
+}
+
 fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit> {
     let mut told = Vec::new();
     for (lines, what) in [
@@ -369,7 +406,15 @@ fn send_lines(mut reader: Box<dyn BufRead + Send>, file: &str, send: &mpsc::Send
         let line = match reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
             Ok(0) => return,
             Ok(_) if bytes.trim_ascii().is_empty() => continue,
-            Ok(_) => understood(&bytes).map_err(|error| error.during(&format!("{file}:{number}"))),
+            Ok(_) => understood(&bytes).map_err(|error| {
+                let error = error.during(&format!("{file}:{number}"));
+                match error.way_out() {
+                    Some(_) => error,
+                    None => {
+                        error.hint("correct the line, or take it out; those before it were sent")
+                    }
+                }
+            }),
             Err(error) => Err(unreadable(file, &error)),
         };
         let is_last = line.is_err();

@@ -74,8 +74,8 @@ pub fn refusal(asked: &Asked<'_>) -> Option<Error> {
         PeekRisk::LosesAtOnce { limit } => format!(
             "queue '{queue}' has the delivery limit {limit}, and {facts} loses a message at its first return: one look would lose every message it shows"
         ),
-        PeekRisk::Counts { looks, limit } => format!(
-            "queue '{queue}' is a quorum queue with the delivery limit {limit}, and on {facts} every look counts: a message survives {looks} looks at most and is lost at the next one"
+        PeekRisk::Counts { limit, .. } => format!(
+            "queue '{queue}' is a quorum queue with the delivery limit {limit}, and on {facts} every look counts: a message survives {limit} of them at most and is lost by the next one"
         ),
         PeekRisk::CarriedCount { limit } => format!(
             "queue '{queue}' is a quorum queue with the delivery limit {limit}, and {facts} loses a message at its first look if it came with a higher count from the queue it died in"

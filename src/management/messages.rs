@@ -64,6 +64,8 @@ impl Management {
                 // Measured on 4.0.5: the API itself breaks on such a message.
                 if error.message().contains("500 Internal Server Error") {
                     error.hint("a message with a key, a header name or a property that is not UTF-8 makes the API fail; look at it on the broker's machine with `rabbitmq-queues peek`, or read the queue with another client")
+                } else if error.message().contains("recursion limit") {
+                    error.hint("a message has headers that are nested more than 120 deep: read the queue with mq dlq export, which does not go through the management API")
                 } else {
                     error
                 }

@@ -13,6 +13,17 @@ use crate::message::{Delivery, DeliveryMode, Properties, Publication, json_nesti
 use crate::printable::one_line;
 use crate::topology::{ExchangeName, QueueName, RoutingKey, VhostName};
 
+/// Everything that a line may say.
+const KEYS: [&str; 7] = [
+    "exchange",
+    "routing_key",
+    "properties",
+    "body",
+    "body_encoding",
+    "redelivered",
+    "source",
+];
+
 /// Levels of JSON for each level of a table, and those around the headers.
 const DEEPEST_LINE: usize = 2 * DEEPEST + 8;
 
@@ -96,6 +107,13 @@ pub fn read_message_line(text: &str) -> Result<Publication> {
     if line.get("body_truncated") == Some(&Json::Bool(true)) {
         return Err(wrong("the body is cut off (body_truncated)")
             .hint("mq dlq inspect shows parts of messages; mq dlq export writes whole ones"));
+    }
+    if let Some(odd) = line.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(wrong(&format!(
+            "'{}' is none of the keys of a message",
+            one_line(odd, 60)
+        ))
+        .hint("they are exchange, routing_key, properties, body, body_encoding, redelivered and source"));
     }
     let exchange = text_of(&mut line, "exchange")?.unwrap_or_default();
     let routing_key = text_of(&mut line, "routing_key")?.unwrap_or_default();

@@ -21,6 +21,9 @@ pub struct Took {
     pub left_by_filter: u64,
     /// Left in the queue because no line can hold them.
     pub unwritable: u64,
+    /// Replaced by a copy at the end of the queue, because they would not have
+    /// survived being put back.
+    pub replaced: u64,
     /// The signal that ended it early.
     pub stopped_by: Option<u8>,
 }
@@ -43,6 +46,12 @@ impl Took {
         }
         if self.unwritable > 0 {
             text.push_str(&format!("; {} left that no line can hold", self.unwritable));
+        }
+        if self.replaced > 0 {
+            text.push_str(&format!(
+                "; {} replaced by copies at the end of the queue, which going back would have lost",
+                self.replaced
+            ));
         }
         if self.stopped_by.is_some() {
             text.push_str("; stopped by a signal, the rest is in the queue as before");
@@ -91,6 +100,7 @@ pub fn export_json(queue: &QueueName, took: &Took, path: Option<&Path>) -> Json 
         "removed": took.removed,
         "left_by_filter": took.left_by_filter,
         "unwritable": took.unwritable,
+        "replaced": took.replaced,
         "stopped": took.stopped_by.is_some(),
         "file": path.map(|path| path.display().to_string()),
     })

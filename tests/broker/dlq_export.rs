@@ -438,7 +438,7 @@ fn a_full_disk_loses_nothing() {
         let file = folder.path("full.jsonl");
         let mut command = Command::new("sh");
         command
-            .args(["-c", "trap '' XFSZ; ulimit -f 600; exec \"$0\" \"$@\""])
+            .args(["-c", "trap '' XFSZ; ulimit -f 1600; exec \"$0\" \"$@\""])
             .arg(env!("CARGO_BIN_EXE_mq"))
             .args(["dlq", "export", "dead", "--remove", "--to"])
             .arg(&file)

@@ -383,7 +383,9 @@ fn a_person_decides_message_by_message() {
     let none = vhost
         .mq(["dlq", "replay", "dlq", "--interactive"])
         .stdin("");
-    none.run().code(0).shows(&["0 of 1 message"]);
+    none.run()
+        .code(3)
+        .shows(&["0 of 1 message", "run it again to go on"]);
     vhost.wait_for_ready("dlq", 1);
 }
 
@@ -441,6 +443,48 @@ fn messages_that_would_be_lost_by_going_back_are_replaced() {
     );
     vhost.wait_for_ready("dlq", 9);
     assert_eq!(vhost.ready("work"), 1);
+}
+
+/// What no command took away is there afterwards, whatever limit the queue has and
+/// however often it is tried.
+#[test]
+fn no_forced_command_loses_what_it_does_not_move() {
+    let keeping: [&[&str]; 5] = [
+        &["replay", "dlq", "--queue", "nowhere"],
+        &["replay", "dlq", "--queue", "work", "--filter", "false"],
+        &["export", "dlq"],
+        &["export", "dlq", "--filter", "false", "--limit", "2"],
+        &["purge", "dlq", "--yes", "--no-backup", "--filter", "false"],
+    ];
+    let vhost = Vhost::new();
+    vhost.queue("work", "classic", &json!({}));
+    for limit in [0, 2] {
+        vhost.queue("dlq", "quorum", &json!({"x-delivery-limit": limit}));
+        vhost.publish_all("dlq", &numbers(0..5));
+        for round in 0..4 {
+            for command in keeping {
+                let words = ["dlq"]
+                    .iter()
+                    .chain(command)
+                    .chain(&["--even-if-it-counts"]);
+                let ran = vhost.mq(words).run();
+                assert!([0, 67].contains(&ran.code), "{command:?}: {}", ran.stderr);
+                let there = || vhost.ready("dlq") == 5;
+                wait_until(&format!("5 left after {command:?}, round {round}"), there);
+            }
+        }
+        // One at a time, and those that are moved are moved once.
+        let moving = ["--queue", "work", "--even-if-it-counts", "--limit", "3"];
+        replay(&vhost, &moving).code(0);
+        vhost.wait_for_ready("dlq", 2);
+        replay(&vhost, &moving).code(0);
+        vhost.wait_for_ready("work", 5);
+        vhost.delete_queue("dlq");
+        vhost
+            .mq(["dlq", "purge", "work", "--yes", "--no-backup"])
+            .run()
+            .code(0);
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn help_of_dlq() {
     check("dlq", &["dlq", "--help"]);
     check("dlq_list", &["dlq", "list", "--help"]);
     check("dlq_inspect", &["dlq", "inspect", "--help"]);
+    check("dlq_replay", &["dlq", "replay", "--help"]);
     check("dlq_export", &["dlq", "export", "--help"]);
     check("dlq_purge", &["dlq", "purge", "--help"]);
 }

@@ -70,7 +70,7 @@ impl Walk<'_> {
     /// taking more than was asked for; but more than one consumer costs the order
     /// where messages do not go back by a nack.
     pub(super) fn leaves_the_last(&self) -> bool {
-        self.is_quorum && (self.nacks_are_free() || !self.may_take_more)
+        self.is_quorum && self.may_take_more && self.nacks_are_free()
     }
 
     /// A classic queue tells its count before it has taken everything back:

@@ -20,6 +20,8 @@ pub(super) enum Answer {
     Replay,
     Skip,
     Quit,
+    /// Nobody answers any more.
+    Gone,
 }
 
 /// Who answers on standard input.
@@ -67,7 +69,7 @@ impl Person {
     }
 
     /// Shows the message and waits for an answer; `body` is changed when the
-    /// person edits it. The end of standard input means to quit.
+    /// person edits it. At the end of standard input nobody is there.
     pub(super) async fn ask(
         &mut self,
         number: u64,
@@ -93,7 +95,8 @@ impl Person {
                     self.all = true;
                     return Ok(Answer::Replay);
                 }
-                None | Some("q" | "quit") => return Ok(Answer::Quit),
+                None => return Ok(Answer::Gone),
+                Some("q" | "quit") => return Ok(Answer::Quit),
                 Some("e" | "edit") => match Editor::new(self.editor.clone()) {
                     Err(error) => output::talk(&format!("mq: {error}")),
                     Ok(editor) => match editor.open(body).await {

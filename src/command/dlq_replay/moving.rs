@@ -16,12 +16,11 @@ use tokio::time::{Instant, sleep_until};
 use super::ask::{Answer, Person};
 use super::edit::Editor;
 use crate::amqp::{Pipeline, Receipt, Taken, Walk};
+use crate::command::dlq_replace::Replacer;
 use crate::command::session::Session;
-use crate::deadletter::{Aim, Aiming, Letter, PeekRisk, ReplayReport, ReplayTo, Stay, letter_json};
+use crate::deadletter::{Aim, Aiming, Letter, ReplayReport, ReplayTo, Stay, letter_json};
 use crate::error::Result;
-use crate::message::{
-    Publication, Replaying, delivery_count, replacement, replay_copy, replays, was_replayed_by,
-};
+use crate::message::{Publication, Replaying, replay_copy, replays, was_replayed_by};
 use crate::output::{Progress, Rate, bar_line};
 use crate::query::{Filter, Transform};
 
@@ -31,7 +30,6 @@ const INTERRUPT: u8 = 2;
 /// What is to be done with each message.
 pub(super) struct Rules<'a> {
     pub(super) aiming: Aiming<'a>,
-    pub(super) risk: &'a PeekRisk,
     pub(super) filter: Option<Filter>,
     pub(super) repair: Repair,
     /// Who we are.
@@ -54,15 +52,6 @@ pub(super) enum Repair {
     InEditor(Editor),
 }
 
-/// What was sent.
-enum Sent {
-    /// Back to be worked.
-    Back(Aim),
-    /// To the end of the same queue, because the original would be lost by
-    /// going back; with the reason why it stays.
-    Replacement(Stay),
-}
-
 /// What to do next.
 #[derive(PartialEq, Eq)]
 enum Go {
@@ -74,11 +63,13 @@ pub(super) struct Moving<'a> {
     rules: Rules<'a>,
     walk: Walk<'a>,
     pipeline: Pipeline<'a>,
+    /// Where messages would not survive being put back.
+    replacer: Option<Replacer<'a>>,
     person: Option<Person>,
     session: &'a Session,
     report: ReplayReport,
     /// What is sent and whose outcome is open, in the order of sending.
-    under_way: VecDeque<(Taken, Sent)>,
+    under_way: VecDeque<(Taken, Aim)>,
     /// How many were sent back, whatever became of them.
     sent: u64,
     next_slot: Option<Instant>,
@@ -94,6 +85,7 @@ impl<'a> Moving<'a> {
         rules: Rules<'a>,
         walk: Walk<'a>,
         pipeline: Pipeline<'a>,
+        replacer: Option<Replacer<'a>>,
         person: Option<Person>,
         session: &'a Session,
         ready: u64,
@@ -113,6 +105,7 @@ impl<'a> Moving<'a> {
             rules,
             walk,
             pipeline,
+            replacer,
             person,
             session,
             report: ReplayReport {
@@ -141,21 +134,26 @@ impl<'a> Moving<'a> {
         &mut self,
         signals: &mut UnboundedReceiver<u8>,
     ) -> Result<Option<u8>> {
-        let busy = Arc::clone(&self.editing);
-        let stopped = async {
-            loop {
-                match signals.recv().await {
-                    // Ctrl-C in an editor is meant for the editor.
-                    Some(INTERRUPT) if busy.load(Ordering::Relaxed) => {}
-                    _ => break,
+        let ended = if self.replacer.is_some() {
+            // What is in our hands must not be dropped.
+            self.work(Some(signals)).await
+        } else {
+            let busy = Arc::clone(&self.editing);
+            let stopped = async {
+                loop {
+                    match signals.recv().await {
+                        // Ctrl-C in an editor is meant for the editor.
+                        Some(INTERRUPT) if busy.load(Ordering::Relaxed) => {}
+                        _ => break,
+                    }
                 }
-            }
-        };
-        let ended = tokio::select! {
-            ended = self.work() => ended,
-            () = stopped => {
-                self.report.interrupted = true;
-                Ok(())
+            };
+            tokio::select! {
+                ended = self.work(None) => ended,
+                () = stopped => {
+                    self.report.interrupted = true;
+                    Ok(())
+                }
             }
         };
         ended?;
@@ -177,9 +175,16 @@ impl<'a> Moving<'a> {
     }
 
     /// Safe to drop while waiting: a message that is decided about and not sent
-    /// is still out, and goes back.
-    async fn work(&mut self) -> Result<()> {
+    /// is still out, and goes back. With `signals` it looks for them between two
+    /// messages instead.
+    async fn work(&mut self, mut signals: Option<&mut UnboundedReceiver<u8>>) -> Result<()> {
         loop {
+            if let Some(signals) = &mut signals
+                && signals.try_recv().is_ok()
+            {
+                self.report.interrupted = true;
+                return Ok(());
+            }
             while !self.pipeline.has_room() {
                 self.settle_next().await?;
             }
@@ -216,46 +221,36 @@ impl<'a> Moving<'a> {
     async fn settle_next(&mut self) -> Result<()> {
         let mut next = self.pipeline.next().await?;
         while let Some((_, receipt)) = next {
-            self.settle(receipt);
+            self.settle(receipt).await?;
             next = self.pipeline.next_now()?;
         }
         self.walk.send_acks().await
     }
 
-    fn settle(&mut self, receipt: Receipt) {
-        let Some((taken, sent)) = self.under_way.pop_front() else {
-            return;
+    async fn settle(&mut self, receipt: Receipt) -> Result<()> {
+        let Some((taken, aim)) = self.under_way.pop_front() else {
+            return Ok(());
         };
-        let stay = match receipt {
+        match receipt {
             Receipt::Routed => {
                 self.walk.ack(taken.tag);
-                match sent {
-                    Sent::Back(aim) => self.report.went(aim),
-                    Sent::Replacement(stay) => {
-                        self.report.replaced += 1;
-                        self.report.stayed(stay);
-                    }
-                }
-                return;
+                self.report.went(aim);
+                Ok(())
             }
-            Receipt::Unroutable(said) => Stay::Unroutable(said),
-            Receipt::Refused => Stay::Refused,
-            Receipt::Unknown(_) => {
+            Receipt::Unroutable(said) => self.stays(taken, Stay::Unroutable(said)).await,
+            Receipt::Refused => self.stays(taken, Stay::Refused).await,
+            Receipt::Unknown(error) => {
                 self.report.open += 1;
-                return;
+                Err(error)
             }
-        };
-        // A replacement that finds no place leaves the original where it is.
-        self.walk.keep(taken.tag);
-        self.report.stayed(stay);
+        }
     }
 
     async fn decide(&mut self, taken: Taken) -> Result<Go> {
         let headers = &taken.delivery.properties.headers;
         if was_replayed_by(headers, &self.rules.run) {
             self.report.met_its_own = true;
-            self.walk.keep(taken.tag);
-            return Ok(Go::Home);
+            return self.goes_back(taken).await.map(|()| Go::Home);
         }
         let letter = Letter::read(&taken.delivery.properties);
         let size = taken.delivery.body.len();
@@ -270,11 +265,14 @@ impl<'a> Moving<'a> {
         if let Some(filter) = &self.rules.filter
             && !filter.accepts(&json)?
         {
-            return self.stays(taken, Stay::Filtered);
+            return self.stays(taken, Stay::Filtered).await.map(|()| Go::On);
         }
         let before = replays(headers);
         if before >= self.rules.max_replays {
-            return self.stays(taken, Stay::TooOften(before));
+            return self
+                .stays(taken, Stay::TooOften(before))
+                .await
+                .map(|()| Go::On);
         }
         let how = Replaying {
             run: &self.rules.run,
@@ -283,16 +281,22 @@ impl<'a> Moving<'a> {
             restore_expiration: self.rules.restore_expiration,
         };
         let Some(mut copy) = replay_copy(&taken.delivery, &how) else {
-            return self.stays(taken, Stay::HeadersTooLarge);
+            return self
+                .stays(taken, Stay::HeadersTooLarge)
+                .await
+                .map(|()| Go::On);
         };
         let aim = match self.rules.aiming.aim(&letter, &copy.properties.headers) {
             Ok(aim) => aim,
-            Err(astray) => return self.stays(taken, Stay::Astray(astray)),
+            Err(astray) => {
+                let stay = Stay::Astray(astray);
+                return self.stays(taken, stay).await.map(|()| Go::On);
+            }
         };
         match self.repaired(&copy, &json).await? {
             Ok(Some(body)) => copy.body = body,
             Ok(None) => {}
-            Err(stay) => return self.stays(taken, stay),
+            Err(stay) => return self.stays(taken, stay).await.map(|()| Go::On),
         }
         if let Some(person) = &mut self.person {
             match person
@@ -306,24 +310,26 @@ impl<'a> Moving<'a> {
                 .await?
             {
                 Answer::Replay => {}
-                Answer::Skip => return self.stays(taken, Stay::Skipped),
-                Answer::Quit => {
-                    self.walk.keep(taken.tag);
+                Answer::Skip => {
+                    return self.stays(taken, Stay::Skipped).await.map(|()| Go::On);
+                }
+                quit @ (Answer::Quit | Answer::Gone) => {
+                    self.report.interrupted = quit == Answer::Gone;
                     self.report.looked_at -= 1;
-                    return Ok(Go::Home);
+                    return self.goes_back(taken).await.map(|()| Go::Home);
                 }
             }
         }
         if self.rules.dry_run {
             self.sent += 1;
             self.report.went(aim);
-            return self.goes_back(taken);
+            return self.goes_back(taken).await.map(|()| Go::On);
         }
         self.warn_of_others(&aim);
         self.wait_for_a_slot().await?;
         copy.exchange = aim.exchange.clone();
         copy.routing_key = aim.key.clone();
-        self.send(taken, copy, Sent::Back(aim))?;
+        self.send(taken, copy, aim)?;
         self.sent += 1;
         Ok(Go::On)
     }
@@ -349,40 +355,30 @@ impl<'a> Moving<'a> {
         })
     }
 
-    fn stays(&mut self, taken: Taken, stay: Stay) -> Result<Go> {
-        if self.would_be_lost(&taken) {
-            return self.replace(taken, stay);
-        }
-        self.walk.keep(taken.tag);
+    async fn stays(&mut self, taken: Taken, stay: Stay) -> Result<()> {
         self.report.stayed(stay);
-        Ok(Go::On)
+        self.goes_back(taken).await
     }
 
-    /// Only looked at.
-    fn goes_back(&mut self, taken: Taken) -> Result<Go> {
-        if self.would_be_lost(&taken) {
-            return self.replace(taken, Stay::Skipped);
+    async fn goes_back(&mut self, taken: Taken) -> Result<()> {
+        if let Some(replacer) = &mut self.replacer
+            && replacer.in_place_of(&taken.delivery).await?
+        {
+            self.report.replaced += 1;
+            self.walk.ack(taken.tag);
+        } else {
+            self.walk.keep(taken.tag);
         }
-        self.walk.keep(taken.tag);
-        Ok(Go::On)
+        Ok(())
     }
 
-    fn would_be_lost(&self, taken: &Taken) -> bool {
-        let count = delivery_count(&taken.delivery);
-        self.rules.risk.is_lost_by_return(count)
-    }
-
-    fn replace(&mut self, taken: Taken, stay: Stay) -> Result<Go> {
-        let copy = replacement(&taken.delivery, self.rules.aiming.queue, self.rules.user);
-        self.send(taken, copy, Sent::Replacement(stay))?;
-        Ok(Go::On)
-    }
-
-    fn send(&mut self, mut taken: Taken, copy: Publication, sent: Sent) -> Result<()> {
+    fn send(&mut self, mut taken: Taken, copy: Publication, aim: Aim) -> Result<()> {
         self.pipeline.send(copy)?;
-        // The copy has it.
-        taken.delivery.body = Vec::new();
-        self.under_way.push_back((taken, sent));
+        if self.replacer.is_none() {
+            // The copy has it.
+            taken.delivery.body = Vec::new();
+        }
+        self.under_way.push_back((taken, aim));
         Ok(())
     }
 

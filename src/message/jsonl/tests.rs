@@ -241,15 +241,16 @@ fn what_the_queue_counts_stands_beside_the_message() {
 }
 
 #[test]
-fn lines_by_hand_may_be_short_and_from_newer_versions_long() {
-    let read =
-        read_message_line(r#"{"routing_key":"q","body":"x","later":[1],"source":{"queue":7}}"#);
+fn lines_by_hand_may_be_short_but_not_misspelled() {
+    let read = read_message_line(r#"{"routing_key":"q","body":"x","source":{"queue":7}}"#);
     let read = read.expect("read");
     assert_eq!(
         (read.exchange.as_str(), read.routing_key.as_str()),
         ("", "q")
     );
     assert_eq!(read.properties, Properties::default());
+    let odd = read_message_line(r#"{"routing_kay":"q","body":"x"}"#).expect_err("misspelled");
+    assert!(odd.message().contains("'routing_kay'"), "{odd}");
     let read = read_message_line(
         r#"{"body":"","properties":{"priority":4,"type":null,"headers":{"f":1.5,"i":{"$int64":7},"n":{"$double":2}}}}"#,
     )
