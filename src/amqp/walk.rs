@@ -2,21 +2,19 @@
 //! neither acked nor given up stays out until the end of the walk and then goes
 //! back, so that nothing is met twice.
 
+mod arriving;
 mod release;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicGetOptions, QueueDeclareOptions};
-use lapin::types::FieldTable as LapinTable;
+use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicGetOptions};
 use lapin::{Channel, Consumer};
-use tokio::time::timeout;
 
 use crate::amqp::acks::{Acks, DueAck};
-use crate::amqp::consume::{from_delivery, subscribe};
+use crate::amqp::consume::subscribe;
 use crate::amqp::convert::short;
-use crate::amqp::failure::explain;
 use crate::amqp::{Connection, Taken};
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::FieldTable;
@@ -360,68 +358,6 @@ impl<'c> Walk<'c> {
         while let Some(next) = source.consumer.next().await {
             self.arrived(Some(next))?;
         }
-        Ok(())
-    }
-
-    /// Whether a message came within `patience`.
-    async fn wait_for_one(&mut self, patience: Duration) -> Result<bool> {
-        let Some(source) = &mut self.source else {
-            return Ok(false);
-        };
-        match timeout(patience, source.consumer.next()).await {
-            Err(_) => Ok(false),
-            Ok(next) => self.arrived(next).map(|()| true),
-        }
-    }
-
-    /// Whether nothing is ready any more. Then all that was handed out to us is
-    /// here too: asked on the channel of the deliveries, for a large one may
-    /// take longer than any pause (10 MB took more than 200 ms). Twice, because
-    /// what the queue sends just before its answer the channel sends just after.
-    async fn is_empty(&self) -> Result<bool> {
-        Ok(self.ready().await? == 0 && self.ready().await? == 0)
-    }
-
-    async fn ready(&self) -> Result<u32> {
-        let options = QueueDeclareOptions {
-            passive: true,
-            ..QueueDeclareOptions::default()
-        };
-        let asked = self.channel.queue_declare(
-            short(self.queue.as_str(), "queue name")?,
-            options,
-            LapinTable::default(),
-        );
-        let doing = format!("look at queue '{}'", self.queue);
-        let status = self.connection.within(&doing, asked).await?;
-        Ok(status.message_count())
-    }
-
-    fn arrived(&mut self, next: Option<lapin::Result<lapin::message::Delivery>>) -> Result<()> {
-        let delivery = match next {
-            Some(Ok(delivery)) => delivery,
-            Some(Err(error)) => {
-                return Err(explain(&error, &format!("consume queue '{}'", self.queue)));
-            }
-            None => {
-                return Err(Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "the broker ended our subscription to queue '{}'",
-                        self.queue
-                    ),
-                )
-                .hint("somebody deleted the queue, or its node went away; run this again"));
-            }
-        };
-        if let Some(source) = &mut self.source {
-            source.out += 1;
-        }
-        self.last = delivery.delivery_tag;
-        self.behind.push_back(Taken {
-            tag: delivery.delivery_tag,
-            delivery: from_delivery(delivery),
-        });
         Ok(())
     }
 }

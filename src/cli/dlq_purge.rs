@@ -48,7 +48,11 @@ pub struct DlqPurgeArgs {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Go on even where each return brings messages closer to being dropped
+    /// Take messages even where putting one back can lose it
+    ///
+    /// They are taken one by one then, and one that would be lost by going back is
+    /// replaced by a confirmed copy at the end of the queue. If the connection
+    /// breaks before that, it is lost.
     #[arg(long)]
     pub even_if_it_counts: bool,
 }

@@ -117,8 +117,9 @@ pub struct ReplayArgs {
 
     /// Take messages even where putting one back can lose it
     ///
-    /// A message that would be lost by going back is replaced by a confirmed copy
-    /// at the end of the queue. If the connection breaks before that, it is lost.
+    /// They are taken one by one then, and one that would be lost by going back is
+    /// replaced by a confirmed copy at the end of the queue. If the connection
+    /// breaks before that, it is lost.
     #[arg(long)]
     pub even_if_it_counts: bool,
 }

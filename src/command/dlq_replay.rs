@@ -3,6 +3,7 @@
 mod ask;
 mod edit;
 mod moving;
+mod rules;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,8 @@ use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 use ask::Person;
 use edit::Editor;
-use moving::{Moving, Repair, Rules};
+use moving::Moving;
+use rules::{Repair, Rules};
 
 /// Unconfirmed copies at a time. lapin needs time in proportion to it for each
 /// confirm, and this many are what may be in both places after a crash, twice.

@@ -9,6 +9,7 @@ use crate::deadletter::{Group, Letter, Summary, letter_json, summarise};
 use crate::management::{ObservedQueue, Peeked};
 use crate::message::body_to_json;
 use crate::output::dlq_full::full_letter;
+use crate::output::letter::{fate, tries};
 use crate::output::{Table, one_line, when};
 
 /// Everything one look at a queue told.
@@ -140,27 +141,6 @@ fn groups(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// `rejected in orders`, as far as it is known.
-fn fate(reason: Option<&str>, origin: Option<&str>) -> String {
-    let reason = reason.map(|reason| one_line(reason, 60));
-    let origin = origin.map(|origin| one_line(origin, 60));
-    match (reason, origin) {
-        (Some(reason), Some(origin)) => format!("{reason} in {origin}"),
-        (Some(reason), None) => format!("{reason} in no known queue"),
-        (None, Some(origin)) => format!("failed in {origin}"),
-        (None, None) => "of unknown origin".to_owned(),
-    }
-}
-
-fn tries(attempts: Option<(u64, u64)>) -> String {
-    match attempts {
-        None => String::new(),
-        Some((1, 1)) => " after 1 attempt".to_owned(),
-        Some((least, most)) if least == most => format!(" after {least} attempts"),
-        Some((least, most)) => format!(" after {least}–{most} attempts"),
-    }
-}
-
 /// `1: 3×, 5: 12×, not counted: 1×`; the commonest ten.
 fn histogram(summary: &Summary) -> String {
     const MOST: usize = 10;
@@ -244,30 +224,6 @@ fn full_letters(inspection: &Inspection) -> String {
         .map(|(at, (message, letter))| full_letter(at + 1, message, letter, inspection.body_bytes))
         .collect();
     blocks.join("\n\n")
-}
-
-pub(super) fn what_happened(letter: &Letter) -> String {
-    let attempts = tries(letter.attempts.map(|attempts| (attempts, attempts)));
-    let died = match letter.last_death {
-        None => "when is not known".to_owned(),
-        died => when(died),
-    };
-    let fate = fate(letter.reason.as_deref(), letter.origin.as_deref());
-    format!("{fate}{attempts}, {died}")
-}
-
-pub(super) fn came_by(letter: &Letter) -> String {
-    let exchange = match letter.exchange.as_deref() {
-        None => return "it is not known where it was published".to_owned(),
-        Some("") => "the default exchange".to_owned(),
-        Some(exchange) => format!("exchange {}", one_line(exchange, 255)),
-    };
-    let keys: Vec<String> = letter
-        .routing_keys
-        .iter()
-        .map(|key| one_line(key, 255))
-        .collect();
-    format!("published to {exchange} with key {}", keys.join(", "))
 }
 
 /// One line, within so many columns; its size stands in front where that is not

@@ -8,7 +8,7 @@ use crate::deadletter::Letter;
 use crate::management::Peeked;
 use crate::message::{Death, properties_to_json};
 use crate::output::body::shown_body;
-use crate::output::dlq::{came_by, what_happened};
+use crate::output::letter::{came_by, what_happened};
 use crate::output::{json_pretty, one_line, printable, unbroken, when};
 
 /// The longest value of a property or header that stands on one line.

@@ -14,6 +14,7 @@ mod dlq_list;
 mod export;
 mod graph;
 mod junit;
+mod letter;
 mod line_file;
 mod log;
 mod migrate;

@@ -6,8 +6,9 @@ use serde_json::{Value as Json, json};
 
 use crate::deadletter::{Aim, ComingBack, Letter, ReplayReport};
 use crate::message::{Delivery, body_to_json};
+use crate::output::letter::what_happened;
 use crate::output::route::names;
-use crate::output::{Table, one_line, when};
+use crate::output::{Table, one_line};
 use crate::topology::{QueueName, VhostName};
 
 /// The longest line, in characters.
@@ -199,15 +200,7 @@ pub fn question_text(
     aim: &Aim,
     body: &[u8],
 ) -> String {
-    let mut lines = vec![format!(
-        "#{number} {} in {}, {}",
-        letter
-            .reason
-            .as_deref()
-            .unwrap_or("dead for no known reason"),
-        letter.origin.as_deref().unwrap_or("-"),
-        when(letter.last_death)
-    )];
+    let mut lines = vec![format!("#{number} {}", what_happened(letter))];
     if let Some(error) = &letter.error {
         lines.push(format!("error: {error}"));
     }

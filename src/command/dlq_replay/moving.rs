@@ -14,43 +14,17 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::{Answer, Person};
-use super::edit::Editor;
+use super::rules::{Repair, Rules};
 use crate::amqp::{Pipeline, Receipt, Taken, Walk};
 use crate::command::dlq_replace::Replacer;
 use crate::command::session::Session;
-use crate::deadletter::{Aim, Aiming, Letter, ReplayReport, ReplayTo, Stay, letter_json};
+use crate::deadletter::{Aim, Letter, ReplayReport, ReplayTo, Stay, letter_json};
 use crate::error::Result;
 use crate::message::{Publication, Replaying, replay_copy, replays, was_replayed_by};
 use crate::output::{Progress, Rate, bar_line};
-use crate::query::{Filter, Transform};
 
 /// SIGINT.
 const INTERRUPT: u8 = 2;
-
-/// What is to be done with each message.
-pub(super) struct Rules<'a> {
-    pub(super) aiming: Aiming<'a>,
-    pub(super) filter: Option<Filter>,
-    pub(super) repair: Repair,
-    /// Who we are.
-    pub(super) user: &'a str,
-    /// What this run is called.
-    pub(super) run: String,
-    pub(super) dry_run: bool,
-    /// Most messages to send.
-    pub(super) limit: u64,
-    /// Most messages a second.
-    pub(super) rate: Option<u32>,
-    pub(super) max_replays: u64,
-    pub(super) restore_expiration: bool,
-}
-
-/// How bodies are changed.
-pub(super) enum Repair {
-    None,
-    By(Transform),
-    InEditor(Editor),
-}
 
 /// What to do next.
 #[derive(PartialEq, Eq)]
