@@ -133,7 +133,10 @@ async fn observe(
     }
     let deadline = Instant::now() + PATIENCE;
     let mut is_told = false;
-    while observed.limit == EffectiveLimit::Unknown && Instant::now() < deadline {
+    // A limit that is no number is taken and never told (3.10.8 and 4.0.5).
+    let argument = observed.arguments.get("x-delivery-limit");
+    let will_be_told = argument.is_none_or(|limit| limit.as_integer().is_some());
+    while will_be_told && observed.limit == EffectiveLimit::Unknown && Instant::now() < deadline {
         if !is_told {
             is_told = true;
             session.warn(|| {

@@ -45,7 +45,7 @@ fn each_of_many_messages_under_way_gets_its_own_outcome() {
             let connection = connect(&vhost).await;
             let mut pipeline = Pipeline::open(&connection, 300, LIMIT).await.unwrap();
             let mut told = Vec::new();
-            for number in 1..=6000_u64 {
+            for number in 1..=3000_u64 {
                 while !pipeline.has_room() {
                     told.push(pipeline.next().await.unwrap().unwrap());
                 }
@@ -61,7 +61,7 @@ fn each_of_many_messages_under_way_gets_its_own_outcome() {
             assert_eq!(pipeline.open_outcomes(), 0);
             connection.close().await;
             let numbers: Vec<u64> = told.iter().map(|(number, _)| *number).collect();
-            assert_eq!(numbers, (1..=6000).collect::<Vec<_>>());
+            assert_eq!(numbers, (1..=3000).collect::<Vec<_>>());
             told.retain(|(number, receipt)| match receipt {
                 Receipt::Unroutable(_) => number % 7 != 0,
                 Receipt::Routed => number % 7 == 0,
@@ -70,7 +70,7 @@ fn each_of_many_messages_under_way_gets_its_own_outcome() {
             told
         });
         assert!(wrong.is_empty(), "{queue}: {wrong:?}");
-        vhost.wait_for_ready(queue, 6000 - 6000 / 7);
+        vhost.wait_for_ready(queue, 3000 - 3000 / 7);
     }
 }
 
@@ -175,12 +175,12 @@ fn a_walk_ends_exactly_at_its_count() {
         "queues: { c: { type: classic }, q: { type: quorum, delivery_limit: unlimited } }\n",
     );
     for queue in ["c", "q"] {
-        vhost.publish_all(queue, &numbered(5000));
-        vhost.wait_for_ready(queue, 5000);
+        vhost.publish_all(queue, &numbered(3000));
+        vhost.wait_for_ready(queue, 3000);
         let name = QueueName::new(queue).unwrap();
         block_on(async {
             let connection = connect(&vhost).await;
-            let mut walk = Walk::open(&connection, &name, &kind(queue), 2500, 0)
+            let mut walk = Walk::open(&connection, &name, &kind(queue), 1500, 0)
                 .await
                 .unwrap();
             let mut count = 0;
@@ -188,13 +188,13 @@ fn a_walk_ends_exactly_at_its_count() {
                 walk.ack(taken.tag);
                 count += 1;
             }
-            assert_eq!(count, 2500);
+            assert_eq!(count, 1500);
             assert_eq!(walk.release().await.unwrap(), 0);
             connection.close().await;
         });
-        vhost.wait_for_ready(queue, 2500);
+        vhost.wait_for_ready(queue, 1500);
         let left = everything(&vhost, queue);
-        assert_eq!(left, numbered(5000)[2500..], "{queue}");
+        assert_eq!(left, numbered(3000)[1500..], "{queue}");
     }
 }
 

@@ -305,11 +305,14 @@ fn large_and_binary_bodies_are_looked_at_in_part() {
 #[test]
 fn a_hundred_thousand_are_made_and_counted() {
     let vhost = Vhost::new();
-    vhost.dead_letters("work", "dead", "classic", 100_000);
+    // Once is enough: it is the same for all versions, and takes its time.
+    let is_newest = vhost.version() >= (4, 3);
+    let count = if is_newest { 100_000 } else { 5_000 };
+    vhost.dead_letters("work", "dead", "classic", count);
     let told = vhost.inspect("dead");
-    assert_eq!(told["ready"], 100_000, "{}", told["ready"]);
+    assert_eq!(told["ready"], count, "{}", told["ready"]);
     let first = &told["messages"][0];
     assert_eq!(story(first), json!(["work", "expired", "", ["work"]]));
     assert_eq!(first["body"], "0");
-    assert_eq!(vhost.ready("dead"), 100_000);
+    assert_eq!(vhost.ready("dead") as usize, count);
 }
