@@ -264,7 +264,7 @@ fn each_row(act: impl Fn(&Vhost, Row) + Sync) {
     let rows = Mutex::new(rows());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..4 {
             scope.spawn(|| {
                 loop {
                     let row = rows.lock().unwrap().pop();
