@@ -27,7 +27,7 @@ use moving::Moving;
 use rules::{Repair, Rules};
 
 /// Unconfirmed copies at a time. lapin needs time in proportion to it for each
-/// confirm, and this many are what may be in both places after a crash, twice.
+/// confirm, and three times as many are what may be in both places after a crash.
 const WINDOW: usize = 256;
 
 pub(super) async fn run(

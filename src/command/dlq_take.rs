@@ -17,7 +17,7 @@ use crate::amqp::{Connection, Frames, Taken, Walk};
 use crate::deadletter::{Letter, letter_json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Delivery, Source, message_line};
-use crate::output::{self, LineFile, Progress, Rate, Took, bar_line};
+use crate::output::{self, LineFile, Progress, Took};
 use crate::query::Filter;
 use crate::topology::{QueueName, QueueType, VhostName};
 
@@ -155,12 +155,7 @@ fn progress(
     if !session.shows_progress || prints_there || !Progress::is_possible() {
         return None;
     }
-    let (queue, looked) = (wanted.queue.to_string(), Arc::clone(looked));
-    let mut rate = Rate::default();
-    Some(Progress::start(move |now, columns| {
-        let done = looked.load(Ordering::Relaxed);
-        bar_line(&queue, done, total, rate.sample(now, done), columns)
-    }))
+    Some(Progress::bar(wanted.queue.to_string(), looked, total))
 }
 
 struct Taking<'t, 'c> {

@@ -14,7 +14,7 @@ use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::field::FieldValue;
-use crate::message::{Properties, Publication};
+use crate::message::{Properties, Publication, set_copies_aside};
 use crate::output::{self, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
@@ -28,9 +28,6 @@ const BYTES_OPEN: usize = 64 * 1024 * 1024;
 
 /// Properties and headers share one frame, of 128 KiB by default; in bytes.
 const MOST_PROPERTIES: usize = 131_064;
-
-/// Headers by which a broker sends copies elsewhere, and where they are kept.
-const COPIES: [(&str, &str); 2] = [("CC", "mq-cc"), ("BCC", "mq-bcc")];
 
 pub(super) async fn run(
     args: &PublishArgs,
@@ -185,13 +182,7 @@ impl Sending<'_, '_> {
             self.published.user_ids_dropped += 1;
         }
         if self.target.is_elsewhere() {
-            let mut dropped = false;
-            for (name, kept) in COPIES {
-                if let Some(keys) = properties.headers.remove(name) {
-                    properties.headers.insert(kept.to_owned(), keys);
-                    dropped = true;
-                }
-            }
+            let dropped = set_copies_aside(&mut properties.headers);
             self.published.copies_dropped += u64::from(dropped);
         } else if message.exchange.is_empty() && message.routing_key.is_empty() {
             return Err(Error::new(
@@ -292,7 +283,7 @@ fn broker_takes(properties: &Properties) -> Result<()> {
             "its expiration '{shown}' is no number of milliseconds"
         ));
     }
-    for (name, _) in COPIES {
+    for name in ["CC", "BCC"] {
         let is_text = |value: &FieldValue| matches!(value, FieldValue::LongStr(_));
         match properties.headers.get(name) {
             None => {}

@@ -8,7 +8,7 @@ use crate::deadletter::Letter;
 use crate::field::FieldTable;
 use crate::message::Death as PastDeath;
 use crate::routing::{Death, Held, Message, Router, waits};
-use crate::topology::{Exchange, ExchangeName, QueueName, RoutingKey};
+use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 /// Where dead letters are to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,10 +164,7 @@ impl Aiming<'_> {
 
     /// The broker would close the channel on a message to any other exchange.
     fn must_take_it(&self, exchange: &ExchangeName) -> Result<(), Astray> {
-        if exchange.is_empty() || Exchange::predeclared(exchange).is_some() {
-            return Ok(());
-        }
-        match self.router.topology().exchanges.get(exchange) {
+        match self.router.topology().exchange(exchange) {
             None => Err(Astray::NoExchange(exchange.clone())),
             Some(declared) if declared.internal => Err(Astray::Internal(exchange.clone())),
             Some(_) => Ok(()),

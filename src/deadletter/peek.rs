@@ -103,9 +103,7 @@ impl PeekRisk {
             Self::Impossible => "stream",
         }
     }
-}
 
-impl PeekRisk {
     /// Whether a message with this count of deliveries must be expected to be lost
     /// when it goes back; a broken connection counts once more than a nack does on
     /// 4.3. Where the broker counts from anew in each queue (4.0 to 4.2), a count

@@ -20,6 +20,7 @@ pub(super) const ROUTING_KEY: &str = "mq-routing-key";
 pub(super) const EXPIRATION: &str = "mq-expiration";
 pub(super) const ATTEMPT: &str = "mq-attempt";
 pub(super) const CARBON_COPIES: &str = "mq-cc";
+pub(super) const BLIND_COPIES: &str = "mq-bcc";
 
 /// What copies of ours tell about a failure or carry from one place to another.
 pub(super) const OF_A_COPY: [&str; 15] = [

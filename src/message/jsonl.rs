@@ -97,8 +97,8 @@ pub fn message_line(delivery: &Delivery, source: Option<Source<'_>>) -> Result<J
 }
 
 /// The message that a line tells. Left out, `exchange`, `routing_key` and
-/// `properties` are empty; `body` must be there. What else stands in the line is
-/// passed over, but for properties that AMQP does not have.
+/// `properties` are empty; `body` must be there. `source` and `redelivered` are for
+/// people and passed over; any other key is an error, for it may be misspelled.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`], with what is wrong where in the line.

@@ -24,7 +24,7 @@ pub use jsonl::{Source, message_line, read_message_line};
 pub use nesting::json_nesting;
 pub use parked::{ParkedHeaders, Parking, park};
 pub use properties::{DeliveryMode, Properties};
-pub use replacement::{delivery_count, replacement};
+pub use replacement::{delivery_count, replacement, set_copies_aside};
 pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};

@@ -1,7 +1,7 @@
 //! A message put in the place of itself.
 
-use crate::field::FieldValue;
-use crate::message::copied::CARBON_COPIES;
+use crate::field::{FieldTable, FieldValue};
+use crate::message::copied::{BLIND_COPIES, CARBON_COPIES};
 use crate::message::{Delivery, Publication, without_delivery_headers};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
@@ -12,9 +12,7 @@ use crate::topology::{ExchangeName, QueueName, RoutingKey};
 #[must_use]
 pub fn replacement(delivery: &Delivery, queue: &QueueName, user: &str) -> Publication {
     let mut properties = without_delivery_headers(&delivery.properties);
-    if let Some(copies) = properties.headers.remove("CC") {
-        properties.headers.insert(CARBON_COPIES.to_owned(), copies);
-    }
+    set_copies_aside(&mut properties.headers);
     if properties
         .user_id
         .as_ref()
@@ -28,6 +26,19 @@ pub fn replacement(delivery: &Delivery, queue: &QueueName, user: &str) -> Public
         properties,
         body: delivery.body.clone(),
     }
+}
+
+/// Renames the headers by which a broker sends copies to other queues, for a message
+/// that is to go to one place only. Whether there were any.
+pub fn set_copies_aside(headers: &mut FieldTable) -> bool {
+    let mut had_any = false;
+    for (name, aside) in [("CC", CARBON_COPIES), ("BCC", BLIND_COPIES)] {
+        if let Some(keys) = headers.remove(name) {
+            headers.insert(aside.to_owned(), keys);
+            had_any = true;
+        }
+    }
+    had_any
 }
 
 /// How often a quorum queue says that the message was returned to it; 0 where it

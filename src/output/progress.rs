@@ -10,12 +10,15 @@
 )]
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::progress_text::{Rate, bar_line};
 
 /// How often the line is drawn anew. What ends sooner shows none.
 const EVERY: Duration = Duration::from_millis(250);
@@ -49,6 +52,17 @@ impl Progress {
     #[must_use]
     pub fn is_possible() -> bool {
         io::stderr().is_terminal() && !ProgressDrawTarget::stderr().is_hidden()
+    }
+
+    /// Shows how far something is: `count` of `total`.
+    #[must_use]
+    pub fn bar(what: String, count: &Arc<AtomicU64>, total: u64) -> Self {
+        let count = Arc::clone(count);
+        let mut rate = Rate::default();
+        Self::start(move |now, columns| {
+            let done = count.load(Ordering::Relaxed);
+            bar_line(&what, done, total, rate.sample(now, done), columns)
+        })
     }
 
     /// Shows what `text` gives, a few times a second: it gets the time and the

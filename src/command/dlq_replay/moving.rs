@@ -21,7 +21,7 @@ use crate::command::session::Session;
 use crate::deadletter::{Aim, Letter, ReplayReport, ReplayTo, Stay, letter_json};
 use crate::error::Result;
 use crate::message::{Publication, Replaying, replay_copy, replays, was_replayed_by};
-use crate::output::{Progress, Rate, bar_line};
+use crate::output::Progress;
 
 /// SIGINT.
 const INTERRUPT: u8 = 2;
@@ -66,15 +66,8 @@ impl<'a> Moving<'a> {
     ) -> Self {
         let shown = Arc::new(AtomicU64::new(0));
         let asks = person.is_some() || matches!(rules.repair, Repair::InEditor(_));
-        let progress = (session.shows_progress && !asks && Progress::is_possible()).then(|| {
-            let what = format!("replay {}", rules.aiming.queue);
-            let count = Arc::clone(&shown);
-            let mut rate = Rate::default();
-            Progress::start(move |now, columns| {
-                let done = count.load(Ordering::Relaxed);
-                bar_line(&what, done, ready, rate.sample(now, done), columns)
-            })
-        });
+        let progress = (session.shows_progress && !asks && Progress::is_possible())
+            .then(|| Progress::bar(format!("replay {}", rules.aiming.queue), &shown, ready));
         Self {
             rules,
             walk,
