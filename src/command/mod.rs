@@ -13,6 +13,7 @@ mod dlq_inspect;
 mod dlq_list;
 mod dlq_look;
 mod dlq_purge;
+mod dlq_queues;
 mod dlq_replace;
 mod dlq_replay;
 mod dlq_take;
