@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
+use crate::cli::{CheckArgs, DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 
 /// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
@@ -12,6 +12,7 @@ use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 )]
 pub enum DlqCommand {
     List(ListArgs),
+    Check(CheckArgs),
     Inspect(InspectArgs),
     Replay(ReplayArgs),
     Export(DlqExportArgs),

@@ -1,9 +1,12 @@
 //! Dead letters as people ask about them: what, why, and whether looking is safe.
 
 mod aim;
+mod check;
+mod inflow;
 mod json;
 mod letter;
 mod look;
+mod max_rate;
 mod peek;
 mod refusal;
 mod replay;
@@ -12,9 +15,12 @@ mod summary;
 mod tool;
 
 pub use aim::{Aim, Aiming, Astray, ComingBack, ReplayTo};
+pub use check::{Coming, Excess, Gap, LimitKind, Limits, Oldest, Reading, Status, Verdict, age_at};
+pub use inflow::{Blind, History, Inflow, Sample};
 pub use json::letter_json;
 pub use letter::Letter;
 pub use look::most_to_look_at;
+pub use max_rate::MaxRate;
 pub use peek::{EffectiveLimit, PeekRisk, peek_risk};
 pub use refusal::{Asked, refusal};
 pub use replay::{ReplayReport, Stay};
