@@ -18,8 +18,8 @@ use crate::deadletter::{Limits, MaxRate};
 ///
 /// Ready messages are counted over AMQP, which is exact at once. Where a user has
 /// no permissions for that they come from the broker's statistics, which are up to
-/// nine seconds old, and mq says so. Messages out for delivery are only in the
-/// statistics: for a queue that has consumers mq waits until those are new, seven
+/// ten seconds old, and mq says so. Messages out for delivery are only in the
+/// statistics: for a queue that has consumers mq waits until those are new, eleven
 /// seconds.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = "Examples:

@@ -97,6 +97,72 @@ pub(super) async fn all_dead_letter_queues(
     }
 }
 
+/// Queues of the session's vhost that were named, whatever they are. Looks at no message.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] with all that do not exist.
+pub(super) async fn named_queues(
+    session: &Session,
+    management: &Management,
+    facts: &BrokerFacts,
+    names: &[QueueName],
+) -> Result<Vec<ListedQueue>> {
+    let vhost = session.vhost()?;
+    let asked = names.iter().map(async |name| {
+        let observed = management.queue(vhost, name, facts).await;
+        (name, observed)
+    });
+    let mut asked = stream::iter(asked).buffered(LOOKS);
+    let mut queues = Vec::new();
+    let mut lacking = Vec::new();
+    while let Some((name, observed)) = asked.next().await {
+        match observed {
+            Ok(observed) => {
+                let (name, no_feeds) = (name.clone(), Vec::new());
+                let queue = listed(management, vhost, facts, true, name, observed, no_feeds);
+                queues.push(queue.await);
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => lacking.push(name),
+            Err(error) => return Err(error),
+        }
+    }
+    if lacking.is_empty() {
+        Ok(queues)
+    } else {
+        Err(missing(vhost, &lacking))
+    }
+}
+
+/// Says that these queues do not exist.
+pub(super) fn missing(vhost: &VhostName, names: &[&QueueName]) -> Error {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    let (what, verb) = match names {
+        [_] => ("queue", "does"),
+        _ => ("queues", "do"),
+    };
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{what} {} in vhost '{vhost}' {verb} not exist", quoted.join(", ")),
+    )
+    .hint("check the names and the vhost (4.3 also says so to users without access to the vhost); mq dlq list shows the dead-letter queues")
+}
+
+/// The same for whoever asks again and again: without a word, but with a line for each
+/// vhost that could not be read. Looks at no message.
+///
+/// # Errors
+/// The same.
+pub(super) async fn dead_letter_queues_again(
+    session: &Session,
+    management: &Management,
+    facts: &BrokerFacts,
+    all_vhosts: bool,
+) -> Result<(Vec<ListedQueue>, Vec<String>)> {
+    let (listed, skipped) = every(session, management, facts, all_vhosts, false).await?;
+    let queues = listed.into_iter().flat_map(|vhost| vhost.queues);
+    Ok((queues.collect(), skipped))
+}
+
 /// Each vhost that could be read, and a line for each that could not.
 async fn every(
     session: &Session,

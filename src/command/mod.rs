@@ -18,6 +18,7 @@ mod dlq_queues;
 mod dlq_replace;
 mod dlq_replay;
 mod dlq_take;
+mod dlq_watch;
 mod headers;
 mod message_schemas;
 mod publish;
@@ -154,6 +155,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Dlq(DlqCommand::Check(args)) => {
             block_on(dlq_check::run(&args, session(cli.global)))
+        }
+        Command::Dlq(DlqCommand::Watch(args)) => {
+            let terminal = output::TerminalKind::of(&environment);
+            block_on(dlq_watch::run(&args, terminal, &session(cli.global)?))
         }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))

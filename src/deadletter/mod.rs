@@ -13,6 +13,7 @@ mod replay;
 mod resting;
 mod summary;
 mod tool;
+mod watch;
 
 pub use aim::{Aim, Aiming, Astray, ComingBack, ReplayTo};
 pub use check::{Coming, Excess, Gap, LimitKind, Limits, Oldest, Reading, Status, Verdict, age_at};
@@ -27,3 +28,4 @@ pub use replay::{ReplayReport, Stay};
 pub use resting::{RestingPlaces, resting_places};
 pub use summary::{Group, Summary, first_line, summarise};
 pub use tool::ToolTrace;
+pub use watch::{Place, Seen, Watch, WatchRow};

@@ -207,7 +207,7 @@ fn without_amqp_the_statistics_must_do_and_it_is_said() {
         let dead = named(&json, &vhost.name, "dead");
         let is_it = ran.code == 1
             && (&dead["ready"], &dead["ready_is_exact"]) == (&json!(1), &json!(false))
-            && ran.stderr.contains("up to 9 s old");
+            && ran.stderr.contains("up to 10 s old");
         is_it.then_some(()).ok_or_else(|| format!("{ran:?}"))
     });
 }

@@ -22,6 +22,7 @@ mod dlq_ledger;
 mod dlq_list;
 mod dlq_purge;
 mod dlq_replay;
+mod dlq_watch;
 mod exec_stream;
 mod exec_stream_failures;
 mod export;

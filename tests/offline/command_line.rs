@@ -61,6 +61,8 @@ fn nonsense_is_usage() {
         &["dlq", "check", "--max-rate", "5"],
         &["dlq", "check", "--max-rate", "5/d"],
         &["dlq", "check", "q", "--all-vhosts"],
+        &["dlq", "watch", "--interval", "999ms"],
+        &["dlq", "watch", "--count", "0"],
         &["dlq", "export"],
         &["dlq", "export", "q", "--remove"],
         &["dlq", "export", "q", "--remove", "--to", "-"],
