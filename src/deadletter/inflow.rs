@@ -66,14 +66,8 @@ impl Inflow {
         if window.is_zero() {
             return None;
         }
-        let restarted = up.is_some_and(|up| up < window + SLACK);
-        let base = if restarted {
-            // What was there when the node had counted for the first time.
-            history.messages.iter().find(|sample| sample.value > 0)
-        } else {
-            None
-        };
-        let before = base.map_or(first.value, |base| base.value);
+        let found = up.and_then(|up| found_at_start(&history.messages, window, last, up));
+        let before = found.unwrap_or(first.value);
         let taken: u64 = history
             .taken
             .iter()
@@ -84,10 +78,10 @@ impl Inflow {
         let came = (there + taken).saturating_sub(before);
         Some(Self {
             per_second: to_float(came) / window.as_secs_f64(),
-            blind: match (sheds, restarted) {
-                (true, _) => Some(Blind::Sheds),
-                (false, true) if base.is_some() => Some(Blind::Restarted),
-                (false, _) => None,
+            blind: if sheds {
+                Some(Blind::Sheds)
+            } else {
+                found.map(|_| Blind::Restarted)
             },
         })
     }
@@ -95,6 +89,29 @@ impl Inflow {
 
 /// A node takes so long from its start to its first statistics.
 const SLACK: Duration = Duration::from_secs(15);
+
+/// What a node that was started within the window may have found in the queue: the
+/// first messages it counted, unless it had counted none before.
+fn found_at_start(
+    messages: &[Sample],
+    window: Duration,
+    last: Sample,
+    up: Duration,
+) -> Option<u64> {
+    if up >= window + SLACK {
+        return None;
+    }
+    let (first, second) = (messages.first()?, messages.get(1)?);
+    let step = second.at.saturating_sub(first.at);
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let started = last.at.saturating_sub(millis(up));
+    let counts_since = started.saturating_add(step).saturating_add(millis(SLACK));
+    let found = messages.iter().find(|sample| sample.value > 0)?;
+    let was_empty = messages
+        .iter()
+        .any(|sample| sample.value == 0 && sample.at >= counts_since && sample.at < found.at);
+    (!was_empty).then_some(found.value)
+}
 
 fn ends(series: &[Sample]) -> Option<(Sample, Sample)> {
     Some((*series.first()?, *series.last()?))
@@ -177,6 +194,15 @@ mod tests {
             assert!((found.per_second - f64::from(came) / 15.0).abs() < 1e-9);
             assert_eq!(found.blind, blind);
         }
+        // It had counted nothing before the first came.
+        let history = History {
+            messages: series(&[0, 0, 0, 0, 0, 0, 0, 0, 50, 60]),
+            taken: Vec::new(),
+        };
+        let up = Some(Duration::from_secs(40));
+        let found = Inflow::of(&history, None, false, up).expect("known");
+        assert_eq!(found.blind, None);
+        assert!((found.per_second - 60.0 / 45.0).abs() < 1e-9);
         let empty = History {
             messages: series(&[0, 0, 0]),
             taken: Vec::new(),
