@@ -108,7 +108,13 @@ pub(super) async fn gather(
     };
     count(session, management, &mut rows).await?;
     if wait_for_statistics(session, management, &facts, wanted, &mut rows).await? {
-        count(session, management, &mut rows).await?;
+        // Where AMQP could not be had there is no use in asking again.
+        let (mut again, stale): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(|row| row.is_exact);
+        count(session, management, &mut again).await?;
+        again.extend(stale);
+        again.sort_by(|one, other| (&one.vhost, &one.name).cmp(&(&other.vhost, &other.name)));
+        rows = again;
     }
     if let Some(gone) = rows.iter().find(|row| row.is_gone)
         && !wanted.queues.is_empty()
@@ -190,6 +196,7 @@ async fn count(session: &Session, management: &Management, rows: &mut [Row]) -> 
 }
 
 async fn count_on(session: &Session, connection: &Connection, rows: &mut [Row]) {
+    let mut is_told = false;
     for row in rows {
         // A passive declaration of a stream does not tell how much is in it.
         if row.listed.observed.kind == QueueType::Stream {
@@ -205,7 +212,10 @@ async fn count_on(session: &Session, connection: &Connection, rows: &mut [Row]) 
             Ok(None) => row.is_gone = true,
             Err(error) => {
                 row.is_exact = false;
-                tell_stale(session, &row.vhost, &error);
+                if !is_told {
+                    is_told = true;
+                    tell_stale(session, &row.vhost, &error);
+                }
             }
         }
     }
