@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
+use crate::cli::{CheckArgs, DlqExportArgs, DlqPurgeArgs, ReplayArgs, WatchArgs};
 
 /// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
@@ -12,6 +12,8 @@ use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 )]
 pub enum DlqCommand {
     List(ListArgs),
+    Check(CheckArgs),
+    Watch(WatchArgs),
     Inspect(InspectArgs),
     Replay(ReplayArgs),
     Export(DlqExportArgs),

@@ -2,9 +2,11 @@
 
 mod consume;
 mod dlq;
+mod dlq_check;
 mod dlq_export;
 mod dlq_purge;
 mod dlq_replay;
+mod dlq_watch;
 mod files;
 mod global;
 mod graph;
@@ -21,9 +23,11 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs, ListArgs};
+pub use dlq_check::CheckArgs;
 pub use dlq_export::DlqExportArgs;
 pub use dlq_purge::DlqPurgeArgs;
 pub use dlq_replay::{ReplayArgs, ReplayTarget};
+pub use dlq_watch::WatchArgs;
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};

@@ -7,6 +7,7 @@ mod consume;
 mod consume_policy;
 mod consume_stream;
 mod dedupe_store;
+mod dlq_check;
 mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
@@ -17,6 +18,7 @@ mod dlq_queues;
 mod dlq_replace;
 mod dlq_replay;
 mod dlq_take;
+mod dlq_watch;
 mod headers;
 mod message_schemas;
 mod publish;
@@ -150,6 +152,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::List(args)) => {
             block_on(dlq_list::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Check(args)) => {
+            block_on(dlq_check::run(&args, session(cli.global)))
+        }
+        Command::Dlq(DlqCommand::Watch(args)) => {
+            let terminal = output::TerminalKind::of(&environment);
+            block_on(dlq_watch::run(&args, terminal, &session(cli.global)?))
         }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))

@@ -120,6 +120,13 @@ impl Session {
         Connection::open(&self.endpoints, name, self.limit, frames).await
     }
 
+    /// The same in another vhost than the session's.
+    pub(super) async fn connect_to(&self, vhost: &VhostName, name: &str) -> Result<Connection> {
+        let there = |endpoint: &Endpoint| endpoint.clone().on_vhost(vhost.clone());
+        let endpoints: Vec<Endpoint> = self.endpoints.iter().map(there).collect();
+        Connection::open(&endpoints, name, self.limit, Frames::Small).await
+    }
+
     /// The cluster that answers at the first URL that answers at all.
     pub(super) async fn greeted_by(&self) -> Option<String> {
         for endpoint in &self.endpoints {

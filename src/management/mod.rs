@@ -7,6 +7,7 @@
 mod bindings;
 mod client;
 mod counts;
+mod history;
 mod messages;
 mod observe;
 mod policies;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use client::Management;
 pub use counts::Counts;
+pub use history::Remembered;
 pub use messages::{Look, Peeked};
 pub use observe::CountedTopology;
 pub use policies::Policies;

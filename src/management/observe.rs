@@ -173,7 +173,7 @@ impl Detail {
             )],
             Self::Counted => &[(
                 "columns",
-                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,delivery_limit,messages,messages_ready,messages_unacknowledged,message_bytes,consumers",
+                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,delivery_limit,messages,messages_ready,messages_unacknowledged,message_bytes,consumers,message_stats.ack,message_stats.deliver_no_ack,message_stats.get_no_ack",
             )],
         }
     }

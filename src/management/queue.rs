@@ -25,6 +25,9 @@ pub struct ObservedQueue {
     pub unacknowledged: Option<u64>,
     /// Its consumers.
     pub consumers: Option<u64>,
+    /// Messages that were taken for good in all: acked, or delivered without acks.
+    /// Counted since the node was started.
+    pub taken: Option<u64>,
     /// The arguments it was declared with.
     pub arguments: FieldTable,
     /// The settings of all policies in force for it; empty also while the
@@ -157,6 +160,10 @@ pub(super) fn observed_now(queue: &WireQueue, facts: &BrokerFacts) -> ObservedQu
         ready: queue.messages_ready,
         unacknowledged: queue.messages_unacknowledged,
         consumers: queue.consumers,
+        taken: queue.messages.map(|_| {
+            let totals = &queue.message_stats;
+            totals.ack + totals.deliver_no_ack + totals.get_no_ack
+        }),
         arguments: table_from_json(&queue.arguments),
         policy: queue
             .effective_policy_definition

@@ -27,6 +27,16 @@ pub(super) struct WireQueue {
     pub(super) messages_ready: Option<u64>,
     pub(super) messages_unacknowledged: Option<u64>,
     pub(super) consumers: Option<u64>,
+    pub(super) message_stats: WireTotals,
+}
+
+/// Counters of a queue since it or its node was started; absent while they are 0.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireTotals {
+    pub(super) ack: u64,
+    pub(super) deliver_no_ack: u64,
+    pub(super) get_no_ack: u64,
 }
 
 /// An exchange.

@@ -67,7 +67,7 @@ pub fn dlq_list_text(queues: &[ListedQueue], with_vhost: bool) -> String {
     table.render()
 }
 
-fn count(number: Option<u64>) -> String {
+pub(super) fn count(number: Option<u64>) -> String {
     number.map_or_else(|| "?".to_owned(), |number| number.to_string())
 }
 
@@ -117,7 +117,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// The two largest units: `3d 4h`, `5m 7s`, `0s`.
-fn age(seconds: u64) -> String {
+pub(super) fn age(seconds: u64) -> String {
     let units = [
         (seconds / 86_400, "d"),
         (seconds / 3600 % 24, "h"),

@@ -132,7 +132,7 @@ fn fit(name: &str, parts: impl IntoIterator<Item = String>, columns: usize) -> S
 }
 
 /// At most so many columns of it.
-fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }

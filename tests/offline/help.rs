@@ -58,6 +58,8 @@ fn help_of_dlq() {
     check("dlq", &["dlq", "--help"]);
     check("dlq_list", &["dlq", "list", "--help"]);
     check("dlq_inspect", &["dlq", "inspect", "--help"]);
+    check("dlq_check", &["dlq", "check", "--help"]);
+    check("dlq_watch", &["dlq", "watch", "--help"]);
     check("dlq_replay", &["dlq", "replay", "--help"]);
     check("dlq_export", &["dlq", "export", "--help"]);
     check("dlq_purge", &["dlq", "purge", "--help"]);
@@ -79,6 +81,8 @@ fn the_manual_has_every_command_and_every_exit_code() {
         "mq-publish",
         "mq-consume",
         "mq-dlq-list",
+        "mq-dlq-check",
+        "mq-dlq-watch",
         "mq-dlq-inspect",
         "mq-dlq-export",
         "mq-dlq-purge",
