@@ -69,6 +69,18 @@ pub struct BulkArgs {
     /// What to do once a message reached no queue
     #[arg(long, value_enum, default_value_t = OnUnroutable::Continue, help_heading = "Many messages")]
     pub on_unroutable: OnUnroutable,
+
+    /// Keep in this file how far the messages are settled, and go on from there
+    ///
+    /// A run that was interrupted sends again what was not known to be settled,
+    /// with the ids it had ({{uuid}}, --generate-message-id), so that a consumer can
+    /// tell (mq consume --dedupe). It stops at the first message that is refused.
+    #[arg(long, value_name = "FILE", help_heading = "Many messages")]
+    pub resume: Option<PathBuf>,
+
+    /// Give each message without a message id one (a UUID)
+    #[arg(long, help_heading = "Many messages")]
+    pub generate_message_id: bool,
 }
 
 impl BulkArgs {

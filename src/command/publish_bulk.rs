@@ -1,10 +1,12 @@
 //! `mq publish`, many messages: each confirmed and routed, or named.
 
+mod batches;
 mod results;
 mod sending;
+mod settled;
 mod source;
 
-pub(super) use source::filling;
+pub(super) use batches::filling;
 
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
@@ -14,12 +16,14 @@ use crate::cli::{OnUnroutable, PublishArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::message::{Delivery, Publication, brokers_take, message_line, set_copies_aside};
+use crate::offsets::SentFile;
 use crate::output::{self, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 use results::Results;
-use sending::{Rules, Sending};
-use source::Source;
+use sending::{Books, Rules, Sending};
+use settled::Settled;
+use source::{Reading, Source};
 
 pub(super) async fn run(
     args: &PublishArgs,
@@ -31,7 +35,17 @@ pub(super) async fn run(
     let name = source.name();
     let counts = source.counts();
     let target = Target::of(args)?;
-    let mut batches = source.clone().read(prototype, environment)?;
+    let kept = match &args.bulk.resume {
+        None => None,
+        Some(path) => Some(SentFile::open(path.clone(), &name, &run_id())?),
+    };
+    let mut batches = source.clone().read(Reading {
+        prototype,
+        environment,
+        settled: kept.as_ref().map(|(_, sent)| sent.clone()),
+        gives_ids: args.bulk.generate_message_id,
+    })?;
+    let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
     let mut results = Results::open(args.bulk.results.as_deref())?;
     let mut signals = signals::listen()?;
     let connection = session.connect("mq publish", Frames::Large).await?;
@@ -49,13 +63,19 @@ pub(super) async fn run(
             stops_at_unroutable: args.bulk.on_unroutable == OnUnroutable::Stop,
             rate: args.bulk.rate,
         };
-        let mut sending = Sending::new(pipeline, &connection, rules, &mut published, &mut results);
+        let books = Books {
+            published: &mut published,
+            results: &mut results,
+            settled: &mut settled,
+        };
+        let mut sending = Sending::new(pipeline, &connection, rules, books);
         let sent = sending.send_all(&mut batches, &mut signals).await;
         sending.settle_rest().await.and(sent)
     }
     .await;
     connection.close().await;
-    let result = results.close().and(result);
+    let kept = settled.map_or(Ok(()), Settled::close);
+    let result = results.close().and(kept).and(result);
     if results.is_on_standard_output() {
         session.warn(|| format!("mq: {}", published_text(&name, &published)));
     } else {
@@ -67,12 +87,22 @@ pub(super) async fn run(
     verdict(&name, &published, result).map_err(Into::into)
 }
 
+/// What all runs over one source have in common.
+fn run_id() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
 /// Shows what would be sent.
 pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     let target = Target::of(args)?;
-    let mut batches = source.clone().read(prototype, environment)?;
+    let mut batches = source.clone().read(Reading {
+        prototype,
+        environment,
+        settled: None,
+        gives_ids: args.bulk.generate_message_id,
+    })?;
     while let Some(batch) = batches.blocking_recv() {
         let mut page = Vec::new();
         let mut end = Ok(());

@@ -3,14 +3,15 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "files that are written and read back"
+    reason = "files that are written and read back; kills after a time"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::dlq_export::{Folder, lines};
 use crate::vhost::Vhost;
@@ -159,12 +160,12 @@ fn every_message_has_a_receipt() {
     let folder = Folder::new();
     let results = folder.path("results");
     let path = results.to_str().unwrap();
-    let text: String = (1..=200)
-        .map(|n| {
-            let key = if n % 50 == 0 { "nobody" } else { "q" };
-            format!("{{\"routing_key\":\"{key}\",\"body\":\"{n}\",\"properties\":{{\"message_id\":\"m{n}\"}}}}\n")
-        })
-        .collect();
+    let mut text = String::new();
+    for n in 1..=200 {
+        let key = if n % 50 == 0 { "nobody" } else { "q" };
+        text += &json!({"routing_key": key, "body": n.to_string(), "properties": {"message_id": format!("m{n}")}}).to_string();
+        text.push('\n');
+    }
     let publish = || {
         vhost
             .mq(["publish", "--jsonl", "-", "--results", path])
@@ -264,7 +265,7 @@ fn a_receipt_of_a_slow_source_does_not_wait_for_the_next_message() {
 #[test]
 fn a_rate_is_kept_to() {
     let vhost = with_queue();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     vhost
         .mq(["publish", "-q", "q", "--repeat", "60", "--rate", "40", "x"])
         .run()
@@ -309,4 +310,108 @@ fn a_dry_run_shows_what_would_be_sent_and_asks_no_broker() {
         .run()
         .code(0);
     assert_eq!(texts(&taken(&vhost), "properties/headers/a"), ["b"; 2]);
+}
+
+/// Killed at any moment, run again until it is through: every line arrives, those
+/// that arrive twice have the same id, and none has another's.
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    const LINES: usize = 4000;
+    let vhost = with_queue();
+    let folder = Folder::new();
+    let input = folder.path("input");
+    let text: String = (0..LINES).fold(String::new(), |text, n| text + &format!("body {n}\n"));
+    std::fs::write(&input, text).unwrap();
+    let state = folder.path("state");
+    let run = || {
+        vhost.mq([
+            "publish",
+            "-q",
+            "q",
+            "--generate-message-id",
+            "--in-flight",
+            "20",
+            "--lines",
+            input.to_str().unwrap(),
+            "--resume",
+            state.to_str().unwrap(),
+        ])
+    };
+    let mut pause = 20;
+    let mut runs = 0;
+    loop {
+        runs += 1;
+        assert!(runs < 60, "it never ends");
+        let running = run().spawn();
+        std::thread::sleep(Duration::from_millis(pause));
+        pause += 15;
+        if runs % 2 == 0 {
+            running.signal(rustix::process::Signal::INT);
+        } else {
+            running.signal(rustix::process::Signal::KILL);
+        }
+        if running.wait().code == 0 {
+            break;
+        }
+    }
+    assert!(runs > 4, "{runs}");
+    run().run().code(0).shows(&["routed 0 of 0 messages"]);
+    let found = taken(&vhost);
+    let mut ids: BTreeMap<&str, &str> = BTreeMap::new();
+    for (body, id) in texts(&found, "body")
+        .into_iter()
+        .zip(texts(&found, "properties/message_id"))
+    {
+        let known = ids.entry(body).or_insert(id);
+        assert_eq!(*known, id, "{body} was sent again under another id");
+    }
+    assert_eq!(ids.len(), LINES);
+    assert_eq!(ids.values().collect::<BTreeSet<_>>().len(), LINES);
+
+    // More lines are more messages; another beginning is another source.
+    let add = |text: &str| {
+        let old = std::fs::read_to_string(&input).unwrap();
+        std::fs::write(&input, old + text).unwrap();
+    };
+    add("one more\n");
+    run().run().code(0).shows(&["routed 1 of 1 messages"]);
+    std::fs::write(&input, "something else\n").unwrap();
+    run()
+        .run()
+        .code(65)
+        .says(&["the source has changed", ":4001: "]);
+    assert_eq!(texts(&taken(&vhost), "body"), ["one more"]);
+}
+
+#[test]
+fn a_refused_message_is_not_overtaken_by_a_run_that_goes_on() {
+    let vhost = Vhost::new();
+    vhost.apply("queues: { q: { type: classic, max_length: 3, overflow: reject-publish } }\n");
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let input: String = (1..=10).fold(String::new(), |text, n| text + &format!("{n}\n"));
+    let run = || {
+        vhost
+            .mq([
+                "publish",
+                "-q",
+                "q",
+                "--in-flight",
+                "1",
+                "--lines",
+                "-",
+                "--resume",
+                state.to_str().unwrap(),
+            ])
+            .stdin(&*input)
+    };
+    run().run().code(75).says(&["refused (nack) by the broker"]);
+    assert_eq!(texts(&taken(&vhost), "body"), ["1", "2", "3"]);
+    // There is room again for as many.
+    run().run().code(75);
+    assert_eq!(texts(&taken(&vhost), "body"), ["4", "5", "6"]);
+    run().run().code(75);
+    taken(&vhost);
+    run().run().code(0).shows(&["routed 1 of 1 messages"]);
+    assert_eq!(texts(&taken(&vhost), "body"), ["10"]);
 }

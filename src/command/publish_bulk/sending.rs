@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Target;
 use super::results::{Results, Told};
+use super::settled::Settled;
 use super::source::{Batch, Item, Source};
 use crate::amqp::{Connection, Pipeline, Receipt};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +36,13 @@ pub(super) struct Rules<'s> {
     pub(super) rate: Option<u32>,
 }
 
+/// Where it is written down what became of messages.
+pub(super) struct Books<'s> {
+    pub(super) published: &'s mut Published,
+    pub(super) results: &'s mut Results,
+    pub(super) settled: &'s mut Option<Settled>,
+}
+
 /// Messages under way.
 pub(super) struct Sending<'s, 'c> {
     pipeline: Pipeline<'c>,
@@ -47,9 +55,8 @@ pub(super) struct Sending<'s, 'c> {
     exchanges: BTreeSet<ExchangeName>,
     /// When the next one may be sent.
     due: Instant,
-    published: &'s mut Published,
-    results: &'s mut Results,
-    /// Why results cannot be written any more.
+    books: Books<'s>,
+    /// Why the books cannot be written any more.
     unwritten: Option<Error>,
 }
 
@@ -57,12 +64,15 @@ struct Open {
     number: u64,
     bytes: usize,
     told: Option<Told>,
+    mark: Option<String>,
 }
 
 /// Why nothing more is sent.
 enum Ended {
     Signal(u8),
     Unroutable,
+    /// A message was refused, and what follows is not to overtake it.
+    Refused,
 }
 
 impl<'s, 'c> Sending<'s, 'c> {
@@ -70,8 +80,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         pipeline: Pipeline<'c>,
         connection: &'c Connection,
         rules: Rules<'s>,
-        published: &'s mut Published,
-        results: &'s mut Results,
+        books: Books<'s>,
     ) -> Self {
         Self {
             pipeline,
@@ -81,8 +90,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             open_bytes: 0,
             exchanges: BTreeSet::new(),
             due: Instant::now(),
-            published,
-            results,
+            books,
             unwritten: None,
         }
     }
@@ -101,7 +109,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             }
             let ended = if items.is_empty() {
                 if self.open.is_empty() {
-                    self.results.flush()?;
+                    self.books.results.flush()?;
                 }
                 tokio::select! {
                     biased;
@@ -122,15 +130,20 @@ impl<'s, 'c> Sending<'s, 'c> {
             } else {
                 self.when_due(signals).await?
             };
-            let stops = self.rules.stops_at_unroutable && self.published.unroutable.count > 0;
-            match ended.or(stops.then_some(Ended::Unroutable)) {
+            let stops = self.rules.stops_at_unroutable && self.books.published.unroutable.count > 0;
+            let is_at_gap = (self.books.settled.as_ref()).is_some_and(Settled::is_at_gap);
+            let ended = ended
+                .or(stops.then_some(Ended::Unroutable))
+                .or(is_at_gap.then_some(Ended::Refused));
+            match ended {
                 None => {}
+                Some(Ended::Refused) => return Ok(()),
                 Some(Ended::Signal(number)) => {
-                    self.published.stopped_by = Some(number);
+                    self.books.published.stopped_by = Some(number);
                     return Ok(());
                 }
                 Some(Ended::Unroutable) => {
-                    self.published.stopped_at_unroutable = true;
+                    self.books.published.stopped_at_unroutable = true;
                     return Ok(());
                 }
             }
@@ -174,7 +187,11 @@ impl<'s, 'c> Sending<'s, 'c> {
     }
 
     async fn send(&mut self, item: Item) -> Result<()> {
-        let Item { number, message } = item;
+        let Item {
+            number,
+            message,
+            mark,
+        } = item;
         let place = || self.rules.source.place(number);
         let message = match self.prepared(message) {
             Ok(message) => message,
@@ -184,7 +201,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             return Err(error.during(&self.rules.source.place(number)));
         }
         let bytes = message.body.len();
-        let told = self.results.are_wanted().then(|| Told {
+        let told = self.books.results.are_wanted().then(|| Told {
             exchange: message.exchange.to_string(),
             routing_key: message.routing_key.to_string(),
             message_id: message.properties.message_id.clone(),
@@ -192,11 +209,12 @@ impl<'s, 'c> Sending<'s, 'c> {
         self.pipeline
             .send(message)
             .map_err(|error| error.during(&self.rules.source.place(number)))?;
-        self.published.sent += 1;
+        self.books.published.sent += 1;
         self.open.push_back(Open {
             number,
             bytes,
             told,
+            mark,
         });
         self.open_bytes += bytes;
         if let Some(rate) = self.rules.rate {
@@ -225,9 +243,9 @@ impl<'s, 'c> Sending<'s, 'c> {
                 .hint("log in as that user, or give --drop-user-id to send such messages without it"));
             }
             properties.user_id = None;
-            self.published.user_ids_dropped += 1;
+            self.books.published.user_ids_dropped += 1;
         }
-        self.published.copies_dropped += u64::from(copies_aside);
+        self.books.published.copies_dropped += u64::from(copies_aside);
         Ok(message)
     }
 
@@ -259,19 +277,34 @@ impl<'s, 'c> Sending<'s, 'c> {
             return;
         };
         self.open_bytes -= open.bytes;
-        self.count(&open, &receipt);
+        self.count(open, &receipt);
     }
 
-    fn count(&mut self, open: &Open, receipt: &Receipt) {
+    fn count(&mut self, open: Open, receipt: &Receipt) {
         match receipt {
-            Receipt::Routed => self.published.routed += 1,
-            Receipt::Unroutable(_) => self.published.unroutable.add(open.number),
-            Receipt::Refused => self.published.refused.add(open.number),
-            Receipt::Unknown(_) => self.published.unknown.add(open.number),
+            Receipt::Routed => self.books.published.routed += 1,
+            Receipt::Unroutable(_) => self.books.published.unroutable.add(open.number),
+            Receipt::Refused => self.books.published.refused.add(open.number),
+            Receipt::Unknown(_) => self.books.published.unknown.add(open.number),
         }
-        if let Some(told) = &open.told
-            && let Err(error) = self.results.add(open.number, told, receipt)
-        {
+        let told = match &open.told {
+            Some(told) => self.books.results.add(open.number, told, receipt),
+            None => Ok(()),
+        };
+        let is_done = match receipt {
+            Receipt::Routed => true,
+            Receipt::Unroutable(_) => !self.rules.stops_at_unroutable,
+            Receipt::Refused | Receipt::Unknown(_) => false,
+        };
+        let kept = match (self.books.settled.as_mut(), is_done) {
+            (None, _) => Ok(()),
+            (Some(settled), true) => settled.done(open.number, open.mark),
+            (Some(settled), false) => {
+                settled.not_done();
+                Ok(())
+            }
+        };
+        if let Err(error) = told.and(kept) {
             self.unwritten.get_or_insert(error);
         }
     }
@@ -293,7 +326,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             Err(error) => Receipt::Unknown(error.clone()),
         };
         while let Some(open) = self.open.pop_front() {
-            self.count(&open, &unknown);
+            self.count(open, &unknown);
         }
         result
     }
