@@ -12,6 +12,7 @@ mod global;
 mod graph;
 mod headers;
 mod publish;
+mod publish_bulk;
 mod topology;
 mod topology_route;
 mod topology_test;
@@ -33,6 +34,7 @@ pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};
 pub use headers::HeaderArgs;
 pub use publish::PublishArgs;
+pub use publish_bulk::{BulkArgs, OnUnroutable};
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, MigrateArgs, PlanArgs, SchemaArgs,
     TopologyCommand, ValidateArgs,

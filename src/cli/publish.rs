@@ -1,18 +1,18 @@
 //! `mq publish`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 
 use crate::cli::global::duration;
 use crate::cli::headers::HeaderArgs;
+use crate::cli::publish_bulk::BulkArgs;
 
-/// Publish a message, or a file of them; done only when confirmed and in a queue.
+/// Publish a message, or many; done only when confirmed and in a queue.
 ///
 /// Every message is sent persistent, mandatory and with publisher confirms. A
 /// broker also confirms what no queue takes, so a confirm alone is not enough:
-/// exit code 0 means confirmed *and* routed.
+/// exit code 0 means confirmed *and* routed, and of many all of them.
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("target").required(true).multiple(true).args(["exchange", "queue", "jsonl"]),
@@ -22,10 +22,13 @@ use crate::cli::headers::HeaderArgs;
   gzip -c big.json | mq publish -e logs -k all --content-encoding gzip
   mq publish --jsonl dead.jsonl
   mq publish --jsonl dead.jsonl -q orders
+  seq 1000 | mq publish -q numbers --lines - --results results.jsonl
+  mq publish -q orders --repeat 100000 --template '{\"id\":{{seq}},\"at\":\"{{now}}\"}'
+  mq publish -e orders -k order.created '{}' --dry-run
 
 Exit codes:
   0 confirmed and routed
-  3 of a file, some reached no queue, or it was stopped by a signal
+  3 of many, some reached no queue, or it was stopped by a signal
   67 reached no queue
   75 refused (nack) or no confirm in time
   65 no such exchange, the message is too large, or a line that cannot be read
@@ -52,24 +55,9 @@ pub struct PublishArgs {
     #[arg(short, long, value_name = "NAME")]
     pub queue: Option<String>,
 
-    /// Publish the messages of a file of JSON lines; - for standard input
-    ///
-    /// Sends each line that `mq dlq export` wrote exactly as it was: body,
-    /// properties, headers with their types, to its own exchange with its own
-    /// key, or where -q, -e and -k say. In order; stops before the first line
-    /// that cannot be read.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["body", "headers", "json_headers", "content_type", "content_encoding",
-            "message_id", "correlation_id", "reply_to", "kind", "app_id", "user_id", "timestamp",
-            "priority", "expiration", "transient"]
-    )]
-    pub jsonl: Option<PathBuf>,
-
-    /// Send messages of --jsonl that carry another user's user_id without it
-    #[arg(long, requires = "jsonl")]
-    pub drop_user_id: bool,
+    /// Many messages.
+    #[command(flatten)]
+    pub bulk: BulkArgs,
 
     /// Its headers.
     #[command(flatten)]
@@ -126,4 +114,9 @@ pub struct PublishArgs {
     /// Longest wait for the confirm
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub confirm_timeout: Duration,
+
+    /// Show what would be sent, a line of JSON for each message as --jsonl reads
+    /// it, and connect to no broker
+    #[arg(long, conflicts_with_all = ["results", "rate"])]
+    pub dry_run: bool,
 }

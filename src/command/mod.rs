@@ -22,7 +22,8 @@ mod dlq_watch;
 mod headers;
 mod message_schemas;
 mod publish;
-mod publish_jsonl;
+mod publish_bulk;
+mod publish_prototype;
 mod reconnect;
 mod retry_path;
 mod session;
@@ -145,10 +146,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             topology_convert::run(&args, cli.global.vhost)
         }
         Command::Topology(TopologyCommand::Schema(_)) => topology_schema::run(),
-        Command::Publish(args) => match args.jsonl.clone() {
-            Some(path) => block_on_threads(publish_jsonl::run(&args, &path, &session(cli.global)?)),
-            None => block_on(publish::run(args, &session(cli.global)?)),
-        },
+        Command::Publish(args) if args.dry_run => {
+            publish_bulk::dry_run(&args, environment).map_err(Into::into)
+        }
+        Command::Publish(args) if args.bulk.is_asked_for() => {
+            block_on_threads(publish_bulk::run(&args, environment, &session(cli.global)?))
+        }
+        Command::Publish(args) => block_on(publish::run(args, environment, &session(cli.global)?)),
         Command::Consume(args) => block_on_threads(consume::run(args, &session(cli.global)?)),
         Command::Dlq(DlqCommand::List(args)) => {
             block_on(dlq_list::run(&args, &session(cli.global)?))

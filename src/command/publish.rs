@@ -6,28 +6,23 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use super::headers;
+use super::publish_bulk::filling;
+use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
 use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::message::{DeliveryMode, Properties, Publication};
+use crate::message::Publication;
 use crate::output::{receipt_json, receipt_text};
-use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
-pub(super) async fn run(args: PublishArgs, session: &Session) -> anyhow::Result<Exit> {
-    if args.drop_user_id {
-        // clap asks for no flag that the rest of the line excludes.
-        return Err(Error::new(
-            ErrorKind::Usage,
-            "--drop-user-id is about messages of a file",
-        )
-        .hint("leave it out, or give the file with --jsonl")
-        .into());
-    }
+pub(super) async fn run(
+    args: PublishArgs,
+    environment: Environment,
+    session: &Session,
+) -> anyhow::Result<Exit> {
     let confirm_limit = args.confirm_timeout;
-    let message = message(args)?;
+    let message = message(&args, environment)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
     let connection = session.connect("mq publish", frames).await?;
     let mut publisher = Publisher::open(&connection, confirm_limit).await?;
@@ -77,49 +72,15 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
     }
 }
 
-fn message(args: PublishArgs) -> Result<Publication> {
-    let (exchange, routing_key) = match (args.exchange, args.queue) {
-        (_, Some(queue)) => (
-            ExchangeName::default_exchange(),
-            RoutingKey::of_queue(&QueueName::of_existing(&queue)?),
-        ),
-        (exchange, None) => (
-            ExchangeName::new(exchange.unwrap_or_default())?,
-            RoutingKey::new(args.key.unwrap_or_default())?,
-        ),
-    };
-    let properties = Properties {
-        content_type: args.content_type,
-        content_encoding: args.content_encoding,
-        headers: headers::table(&args.headers)?,
-        delivery_mode: Some(if args.transient {
-            DeliveryMode::Transient
-        } else {
-            DeliveryMode::Persistent
-        }),
-        priority: args.priority,
-        correlation_id: args.correlation_id,
-        reply_to: args.reply_to,
-        expiration: args
-            .expiration
-            .map(|duration| duration.as_millis().to_string()),
-        message_id: args.message_id,
-        timestamp: args.timestamp,
-        kind: args.kind,
-        user_id: args.user_id,
-        app_id: args.app_id,
-        cluster_id: None,
-    };
-    Ok(Publication {
-        exchange,
-        routing_key,
-        properties,
-        body: body(args.body.as_deref())?,
-    })
+fn message(args: &PublishArgs, environment: Environment) -> Result<Publication> {
+    let prototype = Prototype::of(args, environment)?;
+    let with = filling(1, "");
+    let body = prototype.body(body(args.body.as_deref())?, environment)?;
+    prototype.message(&with, body.fill(&with))
 }
 
 /// The bytes, exactly as they are.
-fn body(given: Option<&str>) -> Result<Vec<u8>> {
+pub(super) fn body(given: Option<&str>) -> Result<Vec<u8>> {
     match given {
         None | Some("-") => {
             let mut stdin = std::io::stdin();

@@ -14,6 +14,8 @@ mod replacement;
 mod replay;
 mod result;
 mod retried;
+mod sendable;
+mod template;
 mod typed;
 
 pub use copied::first_route;
@@ -28,6 +30,8 @@ pub use replacement::{delivery_count, replacement, set_copies_aside};
 pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};
+pub use sendable::brokers_take;
+pub use template::{Filling, Template};
 
 use crate::topology::{ExchangeName, RoutingKey};
 

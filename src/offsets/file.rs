@@ -1,25 +1,18 @@
 //! A position in a file: small JSON, replaced as a whole.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where a position meets the file system"
-)]
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::offsets::small_file::SmallFile;
 use crate::topology::{QueueName, VhostName};
-
-/// More than any position needs, in bytes: a device may never end.
-const LONGEST: u64 = 64 * 1024;
 
 /// The file that keeps the position of one reader of one stream.
 #[derive(Clone, Debug)]
 pub struct OffsetFile {
-    path: PathBuf,
+    file: SmallFile,
     vhost: String,
     queue: String,
 }
@@ -36,7 +29,7 @@ impl OffsetFile {
     #[must_use]
     pub fn new(path: PathBuf, vhost: &VhostName, queue: &QueueName) -> Self {
         Self {
-            path,
+            file: SmallFile::new(path),
             vhost: vhost.as_str().to_owned(),
             queue: queue.as_str().to_owned(),
         }
@@ -48,18 +41,17 @@ impl OffsetFile {
     /// # Errors
     /// When it is damaged, of another stream, or cannot be read or written.
     pub fn open(&self) -> Result<Option<u64>> {
-        let text = match self.text() {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let new = self.new_file();
-                File::create(&new)
-                    .and_then(|_| fs::remove_file(&new))
+        let text = match self.file.read() {
+            Ok(Some(text)) => text,
+            Ok(None) => {
+                self.file
+                    .can_be_written()
                     .map_err(|error| self.cannot("write", &error))?;
                 return Ok(None);
             }
             Err(error) => return Err(self.cannot("read", &error)),
         };
-        let path = self.path.display();
+        let path = self.file.path().display();
         let content: Content = serde_json::from_slice(&text).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
@@ -99,30 +91,7 @@ impl OffsetFile {
         };
         let mut text = serde_json::to_vec(&content)?;
         text.push(b'\n');
-        let new = self.new_file();
-        let mut file = File::create(&new)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let folder = match self.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            Some(_) | None => Path::new("."),
-        };
-        File::open(folder)?.sync_all()
-    }
-
-    /// In the same folder, for only there it can be renamed.
-    fn text(&self) -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        let file = File::open(&self.path)?;
-        file.take(LONGEST).read_to_end(&mut text)?;
-        Ok(text)
-    }
-
-    fn new_file(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        self.path.with_file_name(name)
+        self.file.replace(&text)
     }
 
     fn cannot(&self, what: &str, error: &io::Error) -> Error {
@@ -130,7 +99,7 @@ impl OffsetFile {
             ErrorKind::InputOutput,
             format!(
                 "cannot {what} the offset file '{}': {error}",
-                self.path.display()
+                self.file.path().display()
             ),
         )
         .hint("check its folder, its permissions and the free space")
@@ -138,7 +107,13 @@ impl OffsetFile {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file is damaged, and files are counted"
+)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn file(folder: &Path, queue: &str) -> OffsetFile {
@@ -161,7 +136,7 @@ mod tests {
         let error = file(folder.path(), "other").open().expect_err("foreign");
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.message().contains("of queue 'mine'"), "{error}");
-        assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 1);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
     }
 
     #[test]
@@ -174,7 +149,7 @@ mod tests {
             "7",
             r#"{"vhost":"v","queue":"q","next_offset":-1}"#,
         ] {
-            fs::write(&file.path, text).expect("written");
+            std::fs::write(file.file.path(), text).expect("written");
             let error = file.open().expect_err("damaged");
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.to_string().contains("offset.json"), "{error}");

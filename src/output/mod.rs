@@ -87,7 +87,7 @@ pub enum Format {
 pub fn data(text: &str) -> Result<()> {
     let mut line = Vec::with_capacity(text.len() + 1);
     add_line(&mut line, text.as_bytes());
-    page(&line).map_err(|error| written(&error))
+    data_page(&line)
 }
 
 /// JSON on one line, with what could drive or deceive a terminal escaped: JSON
@@ -119,6 +119,14 @@ pub fn page(page: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(page)?;
     out.flush()
+}
+
+/// Writes whole lines of data to standard output, and makes sure that they left.
+///
+/// # Errors
+/// Those of [`data`].
+pub fn data_page(lines: &[u8]) -> Result<()> {
+    page(lines).map_err(|error| written(&error))
 }
 
 /// Says something to the person; if nobody listens, nobody listens.

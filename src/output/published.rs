@@ -1,4 +1,4 @@
-//! What became of the lines of a file that were published.
+//! What became of many messages that were published.
 
 use serde_json::{Value as Json, json};
 
@@ -7,9 +7,11 @@ use crate::output::one_line;
 /// Most lines that are named one by one.
 const NAMED: usize = 20;
 
-/// Lines by what became of them.
+/// Messages by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
+    /// What numbers count: lines, files or messages.
+    pub counts: &'static str,
     /// Sent.
     pub sent: u64,
     /// Confirmed and in a queue.
@@ -26,9 +28,11 @@ pub struct Published {
     pub copies_dropped: u64,
     /// The signal that ended it early.
     pub stopped_by: Option<u8>,
+    /// Whether it ended at a message that reached no queue, as was asked for.
+    pub stopped_at_unroutable: bool,
 }
 
-/// Numbers of lines: all are counted, the first ones remembered.
+/// Numbers of messages: all are counted, the first ones remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// How many.
@@ -39,25 +43,25 @@ pub struct Lines {
 
 impl Lines {
     /// One more.
-    pub fn add(&mut self, line: u64) {
+    pub fn add(&mut self, number: u64) {
         self.count += 1;
         if self.first.len() < NAMED {
-            self.first.push(line);
+            self.first.push(number);
         }
     }
 
-    /// `line 7`, or `lines 7, 9 and 3 more`.
+    /// `line 7`, or `lines 7, 9 and 3 more`, where `counts` is `line`.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn told(&self, counts: &str) -> String {
         let named: Vec<String> = self.first.iter().map(u64::to_string).collect();
         let more = self.count - self.first.len() as u64;
-        let word = if self.count == 1 { "line" } else { "lines" };
+        let plural = if self.count == 1 { "" } else { "s" };
         let rest = if more > 0 {
             format!(" and {more} more")
         } else {
             String::new()
         };
-        format!("{word} {}{rest}", named.join(", "))
+        format!("{counts}{plural} {}{rest}", named.join(", "))
     }
 
     fn json(&self) -> Json {
@@ -89,6 +93,9 @@ pub fn published_text(file: &str, published: &Published) -> String {
     if published.stopped_by.is_some() {
         text.push_str("; stopped by a signal");
     }
+    if published.stopped_at_unroutable {
+        text.push_str("; stopped at the first that reached no queue");
+    }
     text
 }
 
@@ -105,7 +112,7 @@ pub fn published_json(file: &str, published: &Published) -> Json {
         "unknown": published.unknown.json(),
         "user_ids_dropped": published.user_ids_dropped,
         "copies_dropped": published.copies_dropped,
-        "stopped": published.stopped_by.is_some(),
+        "stopped": published.stopped_by.is_some() || published.stopped_at_unroutable,
     })
 }
 
@@ -117,10 +124,14 @@ mod tests {
     fn lines_are_named_as_far_as_anybody_reads() {
         let mut lines = Lines::default();
         lines.add(7);
-        assert_eq!(lines.told(), "line 7");
+        assert_eq!(lines.told("line"), "line 7");
         lines.add(9);
-        assert_eq!(lines.told(), "lines 7, 9");
+        assert_eq!(lines.told("line"), "lines 7, 9");
         (10..40).for_each(|line| lines.add(line));
-        assert!(lines.told().ends_with("27 and 12 more"), "{}", lines.told());
+        assert!(
+            lines.told("line").ends_with("27 and 12 more"),
+            "{}",
+            lines.told("line")
+        );
     }
 }

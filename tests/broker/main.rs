@@ -46,6 +46,7 @@ mod progress;
 mod proxy;
 mod prune;
 mod publish;
+mod publish_bulk;
 mod publish_jsonl;
 mod real_input;
 mod results;

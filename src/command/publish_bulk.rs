@@ -1,0 +1,243 @@
+//! `mq publish`, many messages: each confirmed and routed, or named.
+
+mod batches;
+mod results;
+mod sending;
+mod settled;
+mod source;
+
+pub(super) use batches::filling;
+
+use super::publish_prototype::{Environment, Prototype};
+use super::session::Session;
+use super::signals;
+use crate::amqp::{Frames, Pipeline};
+use crate::cli::{OnUnroutable, PublishArgs};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::Exit;
+use crate::message::{Delivery, Publication, brokers_take, message_line, set_copies_aside};
+use crate::offsets::SentFile;
+use crate::output::{self, Published, published_json, published_text};
+use crate::topology::{ExchangeName, QueueName, RoutingKey};
+
+use results::Results;
+use sending::{Books, Rules, Sending};
+use settled::Settled;
+use source::{Reading, Source};
+
+pub(super) async fn run(
+    args: &PublishArgs,
+    environment: Environment,
+    session: &Session,
+) -> anyhow::Result<Exit> {
+    let prototype = Prototype::of(args, environment)?;
+    let source = source(args, &prototype, environment)?;
+    let name = source.name();
+    let counts = source.counts();
+    let target = Target::of(args)?;
+    let kept = match &args.bulk.resume {
+        None => None,
+        Some(path) => Some(SentFile::open(path.clone(), &name, &run_id())?),
+    };
+    let mut batches = source.clone().read(Reading {
+        prototype,
+        environment,
+        settled: kept.as_ref().map(|(_, sent)| sent.clone()),
+        gives_ids: args.bulk.generate_message_id,
+    })?;
+    let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
+    let mut results = Results::open(args.bulk.results.as_deref())?;
+    let mut signals = signals::listen()?;
+    let connection = session.connect("mq publish", Frames::Large).await?;
+    let mut published = Published {
+        counts,
+        ..Published::default()
+    };
+    let result = async {
+        let window = usize::from(args.bulk.in_flight);
+        let pipeline = Pipeline::open(&connection, window, args.confirm_timeout).await?;
+        let rules = Rules {
+            source: &source,
+            target,
+            drop_user_id: args.bulk.drop_user_id,
+            stops_at_unroutable: args.bulk.on_unroutable == OnUnroutable::Stop,
+            rate: args.bulk.rate,
+        };
+        let books = Books {
+            published: &mut published,
+            results: &mut results,
+            settled: &mut settled,
+        };
+        let mut sending = Sending::new(pipeline, &connection, rules, books);
+        let sent = sending.send_all(&mut batches, &mut signals).await;
+        sending.settle_rest().await.and(sent)
+    }
+    .await;
+    connection.close().await;
+    let kept = settled.map_or(Ok(()), Settled::close);
+    let result = results.close().and(kept).and(result);
+    if results.is_on_standard_output() {
+        session.warn(|| format!("mq: {}", published_text(&name, &published)));
+    } else {
+        session.report(
+            || published_text(&name, &published),
+            || published_json(&name, &published),
+        )?;
+    }
+    verdict(&name, &published, result).map_err(Into::into)
+}
+
+/// What all runs over one source have in common.
+fn run_id() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+/// Shows what would be sent.
+pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Exit> {
+    let prototype = Prototype::of(args, environment)?;
+    let source = source(args, &prototype, environment)?;
+    let target = Target::of(args)?;
+    let mut batches = source.clone().read(Reading {
+        prototype,
+        environment,
+        settled: None,
+        gives_ids: args.bulk.generate_message_id,
+    })?;
+    while let Some(batch) = batches.blocking_recv() {
+        let mut page = Vec::new();
+        let mut end = Ok(());
+        for item in batch {
+            let line = item.and_then(|item| {
+                target
+                    .applied_to(item.message)
+                    .and_then(|(message, _)| shown(message))
+                    .map_err(|error| error.during(&source.place(item.number)))
+            });
+            match line {
+                Ok(line) => output::add_line(&mut page, line.as_bytes()),
+                Err(error) => end = Err(error),
+            }
+        }
+        output::data_page(&page)?;
+        end?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A message as `--jsonl` reads it.
+fn shown(message: Publication) -> Result<String> {
+    brokers_take(&message.properties)?;
+    let as_delivered = Delivery {
+        exchange: message.exchange.to_string(),
+        routing_key: message.routing_key.to_string(),
+        redelivered: false,
+        properties: message.properties,
+        body: message.body,
+    };
+    let mut line = message_line(&as_delivered, None)?;
+    if let Some(line) = line.as_object_mut() {
+        line.shift_remove("redelivered");
+    }
+    Ok(output::json_line(&line))
+}
+
+fn source(args: &PublishArgs, prototype: &Prototype, environment: Environment) -> Result<Source> {
+    let bulk = &args.bulk;
+    Ok(match (&bulk.jsonl, &bulk.lines, &bulk.files) {
+        (Some(path), _, _) => Source::JsonLines(path.clone()),
+        (None, Some(path), _) => Source::Lines(path.clone()),
+        (None, None, Some(folder)) => Source::Files(folder.clone()),
+        (None, None, None) => {
+            let body = super::publish::body(args.body.as_deref())?;
+            let count = bulk.repeat.map_or(1, std::num::NonZeroU64::get);
+            Source::Repeat(count, prototype.body(body, environment)?)
+        }
+    })
+}
+
+/// Where messages of `--jsonl` go instead of where their lines say.
+struct Target {
+    exchange: Option<ExchangeName>,
+    key: Option<RoutingKey>,
+}
+
+impl Target {
+    fn of(args: &PublishArgs) -> Result<Self> {
+        if args.bulk.jsonl.is_none() {
+            return Ok(Self {
+                exchange: None,
+                key: None,
+            });
+        }
+        if let Some(queue) = &args.queue {
+            return Ok(Self {
+                exchange: Some(ExchangeName::default_exchange()),
+                key: Some(RoutingKey::of_queue(&QueueName::of_existing(queue)?)),
+            });
+        }
+        Ok(Self {
+            exchange: args.exchange.clone().map(ExchangeName::new).transpose()?,
+            key: args.key.clone().map(RoutingKey::new).transpose()?,
+        })
+    }
+
+    /// The message with its place, and whether `CC` and `BCC` were set aside.
+    fn applied_to(&self, mut message: Publication) -> Result<(Publication, bool)> {
+        let mut copies_aside = false;
+        if self.exchange.is_some() || self.key.is_some() {
+            copies_aside = set_copies_aside(&mut message.properties.headers);
+        } else if message.exchange.is_empty() && message.routing_key.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "it names neither an exchange nor a routing key",
+            )
+            .hint("say where it goes with -q QUEUE or -e EXCHANGE"));
+        }
+        if let Some(exchange) = &self.exchange {
+            message.exchange = exchange.clone();
+        }
+        if let Some(key) = &self.key {
+            message.routing_key = key.clone();
+        }
+        Ok((message, copies_aside))
+    }
+}
+
+fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit> {
+    let mut told = Vec::new();
+    for (lines, what) in [
+        (
+            &published.unroutable,
+            "reached no queue; the broker has dropped it",
+        ),
+        (&published.refused, "refused (nack) by the broker"),
+        (
+            &published.unknown,
+            "no answer; the broker may or may not have it",
+        ),
+    ] {
+        if lines.count > 0 {
+            told.push(format!("{}: {what}", lines.told(published.counts)));
+        }
+    }
+    let told = told.join("\nof ");
+    if let Err(error) = result {
+        if told.is_empty() {
+            return Err(error);
+        }
+        output::talk(&format!(
+            "mq: of {}",
+            output::printable(&format!("{file}, {told}"))
+        ));
+        return Err(error);
+    }
+    let kind = match published {
+        p if p.refused.count + p.unknown.count > 0 => ErrorKind::Refused,
+        p if p.unroutable.count > 0 && p.routed == 0 => ErrorKind::Unroutable,
+        p if p.unroutable.count > 0 => ErrorKind::Partial,
+        p if p.stopped_by.is_some() => return Ok(Exit::Partial),
+        _ => return Ok(Exit::Done),
+    };
+    Err(Error::new(kind, format!("of {file}, {told}"))
+        .hint("mend what kept them from arriving, and publish those again that are named"))
+}

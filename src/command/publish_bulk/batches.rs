@@ -1,0 +1,283 @@
+//! Messages are read, understood and filled, and sent on in batches.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where messages are read from files and standard input, and filled by the clock and chance"
+)]
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use super::super::publish_prototype::Body;
+use super::source::{Batch, Item, Reading, Source, unreadable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Filling, Publication, read_message_line};
+use crate::offsets::uuid;
+
+/// Messages and bytes of bodies in a batch, at most.
+const BATCH: usize = 128;
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// The longest line, in bytes: what a broker takes, however it is escaped.
+const LONGEST: u64 = 1024 * 1024 * 1024;
+
+/// Messages that are read and sent on in batches.
+pub(super) struct Batches {
+    source: Source,
+    reading: Reading,
+    send: mpsc::Sender<Batch>,
+    batch: Batch,
+    bytes: usize,
+}
+
+/// Whether anybody still wants more.
+type IsWanted = bool;
+
+impl Batches {
+    pub(super) const fn new(source: Source, reading: Reading, send: mpsc::Sender<Batch>) -> Self {
+        Self {
+            source,
+            reading,
+            send,
+            batch: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Lines as they come: what is there is sent on before more is waited for.
+    pub(super) fn lines(&mut self, mut reader: BufReader<Box<dyn Read + Send>>) {
+        let settled = self.settled();
+        let mut last = 0;
+        for number in 1.. {
+            if !reader.buffer().contains(&b'\n') && !self.flush() {
+                return;
+            }
+            let mut bytes = Vec::new();
+            match reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+                Ok(0) => break,
+                Ok(_) => last = number,
+                Err(error) => {
+                    self.end(unreadable(&self.source.name(), &error));
+                    return;
+                }
+            }
+            if number < settled {
+                continue;
+            }
+            let mark = self.mark(&bytes);
+            let line = if number == settled && settled > 0 {
+                if self.is_settled_at(mark.as_ref()) {
+                    continue;
+                }
+                Err(changed())
+            } else if bytes.len() as u64 >= LONGEST {
+                Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("it has more than {LONGEST} bytes"),
+                ))
+            } else {
+                match &self.source {
+                    Source::Lines(_) => self.body_line(number, bytes).map(Some),
+                    _ => whole_message(&bytes),
+                }
+            };
+            match line {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    if !self.add(number, message, mark) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.end_at(number, error);
+                    return;
+                }
+            }
+        }
+        if last < settled {
+            self.end_at(settled, changed());
+        } else {
+            self.flush();
+        }
+    }
+
+    fn body_line(&self, number: u64, mut bytes: Vec<u8>) -> Result<Publication> {
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            if bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+        }
+        self.of_body(&self.filling(number, ""), bytes)
+    }
+
+    fn of_body(&self, with: &Filling, bytes: Vec<u8>) -> Result<Publication> {
+        let body = self
+            .reading
+            .prototype
+            .body(bytes, self.reading.environment)?
+            .fill(with);
+        self.reading.prototype.message(with, body)
+    }
+
+    fn filling(&self, number: u64, file: &str) -> Filling {
+        if !self.reading.prototype.fills() {
+            return Filling::default();
+        }
+        Filling {
+            uuid: self.id(number),
+            ..filling(number, file)
+        }
+    }
+
+    pub(super) fn files(&mut self, files: &[PathBuf]) {
+        let settled = self.settled();
+        let name_of = |path: &PathBuf| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        // Those that were settled may be gone by now.
+        let is_new = |path: &&PathBuf| settled == 0 || !self.is_settled_up_to(&name_of(path));
+        let ahead: Vec<&PathBuf> = files.iter().filter(is_new).collect();
+        for (number, path) in (settled + 1..).zip(ahead) {
+            let name = name_of(path);
+            let message = std::fs::read(path)
+                .map_err(|error| unreadable(&path.display().to_string(), &error))
+                .and_then(|bytes| self.of_body(&self.filling(number, &name), bytes));
+            match message {
+                Ok(message) => {
+                    let mark = self.reading.settled.is_some().then_some(name);
+                    if !self.add(number, message, mark) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.end_at(number, error);
+                    return;
+                }
+            }
+        }
+        self.flush();
+    }
+
+    pub(super) fn repeat(&mut self, count: u64, body: &Body) {
+        for number in self.settled() + 1..=count {
+            let with = self.filling(number, "");
+            match self.reading.prototype.message(&with, body.fill(&with)) {
+                Ok(message) => {
+                    let mark = self.reading.settled.is_some().then(String::new);
+                    if !self.add(number, message, mark) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.end_at(number, error);
+                    return;
+                }
+            }
+        }
+        self.flush();
+    }
+
+    /// The number of the last message that was settled before; 0: none.
+    fn settled(&self) -> u64 {
+        self.reading.settled.as_ref().map_or(0, |sent| sent.settled)
+    }
+
+    /// What a line is known by.
+    fn mark(&self, line: &[u8]) -> Option<String> {
+        self.reading.settled.as_ref().map(|_| {
+            let digest = Sha256::digest(line.trim_ascii_end());
+            digest
+                .iter()
+                .take(8)
+                .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+        })
+    }
+
+    fn is_settled_at(&self, mark: Option<&String>) -> bool {
+        self.reading.settled.as_ref().map(|sent| &sent.mark) == mark
+    }
+
+    fn is_settled_up_to(&self, name: &str) -> bool {
+        (self.reading.settled.as_ref()).is_some_and(|sent| name <= sent.mark.as_str())
+    }
+
+    fn id(&self, number: u64) -> String {
+        match &self.reading.settled {
+            Some(sent) => sent.id(number),
+            None => uuid(fastrand::u128(..), 4),
+        }
+    }
+
+    fn add(&mut self, number: u64, mut message: Publication, mark: Option<String>) -> IsWanted {
+        if self.reading.gives_ids && message.properties.message_id.is_none() {
+            message.properties.message_id = Some(self.id(number));
+        }
+        self.bytes += message.body.len();
+        self.batch.push(Ok(Item {
+            number,
+            message,
+            mark,
+        }));
+        let is_full = self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES;
+        !is_full || self.flush()
+    }
+
+    fn flush(&mut self) -> IsWanted {
+        self.bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        batch.is_empty() || self.send.blocking_send(batch).is_ok()
+    }
+
+    fn end_at(&mut self, number: u64, error: Error) {
+        let error = error.during(&self.source.place(number));
+        let what = self.source.counts();
+        self.end(match error.way_out() {
+            Some(_) => error,
+            None => error.hint(format!(
+                "correct the {what}, or take it out; those before it were sent"
+            )),
+        });
+    }
+
+    fn end(&mut self, error: Error) {
+        self.batch.push(Err(error));
+        self.flush();
+    }
+}
+
+/// The message of a line; none if it is blank.
+fn whole_message(bytes: &[u8]) -> Result<Option<Publication>> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        Error::new(ErrorKind::InvalidInput, format!("it is not UTF-8: {error}"))
+    })?;
+    read_message_line(text).map(Some)
+}
+
+/// What fills the templates of one message.
+pub(in super::super) fn filling(seq: u64, file: &str) -> Filling {
+    Filling {
+        seq,
+        uuid: uuid(fastrand::u128(..), 4),
+        now: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+        file: file.to_owned(),
+    }
+}
+
+/// The source is not what it was.
+fn changed() -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        "it is not what was settled here before: the source has changed",
+    )
+    .hint("--resume goes on with the same source only; for another one name another file")
+}

@@ -1,0 +1,343 @@
+//! Messages are sent while there is room, and their outcomes counted.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where a rate is kept by the clock"
+)]
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::Target;
+use super::results::{Results, Told};
+use super::settled::Settled;
+use super::source::{Batch, Item, Source};
+use crate::amqp::{Connection, Pipeline, Receipt};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Publication, brokers_take};
+use crate::output::{self, Published};
+use crate::topology::ExchangeName;
+
+/// Bytes of bodies whose outcome is open, at most; one message may be larger.
+const BYTES_OPEN: usize = 16 * 1024 * 1024;
+
+/// So far a rate is caught up with: timers are not exact.
+const CATCH_UP: Duration = Duration::from_millis(20);
+
+/// What is asked for of all messages.
+pub(super) struct Rules<'s> {
+    pub(super) source: &'s Source,
+    pub(super) target: Target,
+    pub(super) drop_user_id: bool,
+    pub(super) stops_at_unroutable: bool,
+    /// Most messages a second.
+    pub(super) rate: Option<u32>,
+}
+
+/// Where it is written down what became of messages.
+pub(super) struct Books<'s> {
+    pub(super) published: &'s mut Published,
+    pub(super) results: &'s mut Results,
+    pub(super) settled: &'s mut Option<Settled>,
+}
+
+/// Messages under way.
+pub(super) struct Sending<'s, 'c> {
+    pipeline: Pipeline<'c>,
+    connection: &'c Connection,
+    rules: Rules<'s>,
+    /// Each message whose outcome is open, in order.
+    open: VecDeque<Open>,
+    open_bytes: usize,
+    /// Exchanges that are there.
+    exchanges: BTreeSet<ExchangeName>,
+    /// When the next one may be sent.
+    due: Instant,
+    books: Books<'s>,
+    /// Why the books cannot be written any more.
+    unwritten: Option<Error>,
+}
+
+struct Open {
+    number: u64,
+    bytes: usize,
+    told: Option<Told>,
+    mark: Option<String>,
+}
+
+/// Why nothing more is sent.
+enum Ended {
+    Signal(u8),
+    Unroutable,
+    /// A message was refused, and what follows is not to overtake it.
+    Refused,
+}
+
+impl<'s, 'c> Sending<'s, 'c> {
+    pub(super) fn new(
+        pipeline: Pipeline<'c>,
+        connection: &'c Connection,
+        rules: Rules<'s>,
+        books: Books<'s>,
+    ) -> Self {
+        Self {
+            pipeline,
+            connection,
+            rules,
+            open: VecDeque::new(),
+            open_bytes: 0,
+            exchanges: BTreeSet::new(),
+            due: Instant::now(),
+            books,
+            unwritten: None,
+        }
+    }
+
+    /// Sends one after the other, until the end, a signal, a message that cannot
+    /// be sent, or one that reached no queue where that is to end it.
+    pub(super) async fn send_all(
+        &mut self,
+        batches: &mut mpsc::Receiver<Batch>,
+        signals: &mut mpsc::UnboundedReceiver<u8>,
+    ) -> Result<()> {
+        let mut items = VecDeque::new();
+        loop {
+            if let Some(error) = self.unwritten.take() {
+                return Err(error);
+            }
+            let ended = if items.is_empty() {
+                if self.open.is_empty() {
+                    self.books.results.flush()?;
+                }
+                tokio::select! {
+                    biased;
+                    signal = signals.recv() => Some(Ended::Signal(signal.unwrap_or(0))),
+                    told = self.pipeline.next(), if !self.open.is_empty() => {
+                        let told = told?;
+                        self.settled(told);
+                        None
+                    }
+                    batch = batches.recv() => match batch {
+                        None => return Ok(()),
+                        Some(batch) => {
+                            items.extend(batch);
+                            None
+                        }
+                    },
+                }
+            } else {
+                self.when_due(signals).await?
+            };
+            let stops = self.rules.stops_at_unroutable && self.books.published.unroutable.count > 0;
+            let is_at_gap = (self.books.settled.as_ref()).is_some_and(Settled::is_at_gap);
+            let ended = ended
+                .or(stops.then_some(Ended::Unroutable))
+                .or(is_at_gap.then_some(Ended::Refused));
+            match ended {
+                None => {}
+                Some(Ended::Refused) => return Ok(()),
+                Some(Ended::Signal(number)) => {
+                    self.books.published.stopped_by = Some(number);
+                    return Ok(());
+                }
+                Some(Ended::Unroutable) => {
+                    self.books.published.stopped_at_unroutable = true;
+                    return Ok(());
+                }
+            }
+            if self.has_room()
+                && Instant::now() >= self.due
+                && let Some(item) = items.pop_front()
+            {
+                self.send(item?).await?;
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.open_bytes <= BYTES_OPEN && self.pipeline.has_room()
+    }
+
+    /// Waits until the next message may be sent, or something else happened.
+    async fn when_due(
+        &mut self,
+        signals: &mut mpsc::UnboundedReceiver<u8>,
+    ) -> Result<Option<Ended>> {
+        if let Ok(signal) = signals.try_recv() {
+            return Ok(Some(Ended::Signal(signal)));
+        }
+        let is_due = self.rules.rate.is_none() || Instant::now() >= self.due;
+        if self.has_room() && is_due {
+            return Ok(None);
+        }
+        let due = self.due;
+        let may_wait = self.has_room();
+        tokio::select! {
+            biased;
+            signal = signals.recv() => Ok(Some(Ended::Signal(signal.unwrap_or(0)))),
+            told = self.pipeline.next(), if !self.open.is_empty() => {
+                let told = told?;
+                self.settled(told);
+                Ok(None)
+            }
+            () = sleep_until(due), if may_wait => Ok(None),
+        }
+    }
+
+    async fn send(&mut self, item: Item) -> Result<()> {
+        let Item {
+            number,
+            message,
+            mark,
+        } = item;
+        let place = || self.rules.source.place(number);
+        let message = match self.prepared(message) {
+            Ok(message) => message,
+            Err(error) => return Err(told_at(error.during(&place()), self.rules.source)),
+        };
+        if let Err(error) = self.must_be_there(&message.exchange).await {
+            return Err(error.during(&self.rules.source.place(number)));
+        }
+        let bytes = message.body.len();
+        let told = self.books.results.are_wanted().then(|| Told {
+            exchange: message.exchange.to_string(),
+            routing_key: message.routing_key.to_string(),
+            message_id: message.properties.message_id.clone(),
+        });
+        self.pipeline
+            .send(message)
+            .map_err(|error| error.during(&self.rules.source.place(number)))?;
+        self.books.published.sent += 1;
+        self.open.push_back(Open {
+            number,
+            bytes,
+            told,
+            mark,
+        });
+        self.open_bytes += bytes;
+        if let Some(rate) = self.rules.rate {
+            let earliest = Instant::now().checked_sub(CATCH_UP).unwrap_or(self.due);
+            self.due = self.due.max(earliest) + Duration::from_secs(1) / rate;
+        }
+        Ok(())
+    }
+
+    /// The message as it is sent.
+    fn prepared(&mut self, message: Publication) -> Result<Publication> {
+        let (mut message, copies_aside) = self.rules.target.applied_to(message)?;
+        let us = &self.connection.endpoint().user;
+        let properties = &mut message.properties;
+        brokers_take(properties)?;
+        if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
+            if !self.rules.drop_user_id {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!(
+                        "it has the user_id '{}', and brokers take none but that of who publishes, '{}'",
+                        output::one_line(user, 60),
+                        output::one_line(us, 60)
+                    ),
+                )
+                .hint("log in as that user, or give --drop-user-id to send such messages without it"));
+            }
+            properties.user_id = None;
+            self.books.published.user_ids_dropped += 1;
+        }
+        self.books.published.copies_dropped += u64::from(copies_aside);
+        Ok(message)
+    }
+
+    /// A message to an exchange that is not there would take the outcome of all
+    /// that are under way with it: the broker closes the channel.
+    async fn must_be_there(&mut self, exchange: &ExchangeName) -> Result<()> {
+        if exchange.is_empty() || self.exchanges.contains(exchange) {
+            return Ok(());
+        }
+        match self.connection.exchange_exists(exchange).await {
+            Ok(false) => {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("exchange '{exchange}' does not exist"),
+                )
+                .hint("declare it first, or send elsewhere with -q QUEUE or -e EXCHANGE"));
+            }
+            Ok(true) => {}
+            // Who may publish need not be allowed to ask.
+            Err(error) if error.kind() == ErrorKind::AccessRefused => {}
+            Err(error) => return Err(error),
+        }
+        self.exchanges.insert(exchange.clone());
+        Ok(())
+    }
+
+    fn settled(&mut self, told: Option<(u64, Receipt)>) {
+        let (Some((_, receipt)), Some(open)) = (told, self.open.pop_front()) else {
+            return;
+        };
+        self.open_bytes -= open.bytes;
+        self.count(open, &receipt);
+    }
+
+    fn count(&mut self, open: Open, receipt: &Receipt) {
+        match receipt {
+            Receipt::Routed => self.books.published.routed += 1,
+            Receipt::Unroutable(_) => self.books.published.unroutable.add(open.number),
+            Receipt::Refused => self.books.published.refused.add(open.number),
+            Receipt::Unknown(_) => self.books.published.unknown.add(open.number),
+        }
+        let told = match &open.told {
+            Some(told) => self.books.results.add(open.number, told, receipt),
+            None => Ok(()),
+        };
+        let is_done = match receipt {
+            Receipt::Routed => true,
+            Receipt::Unroutable(_) => !self.rules.stops_at_unroutable,
+            Receipt::Refused | Receipt::Unknown(_) => false,
+        };
+        let kept = match (self.books.settled.as_mut(), is_done) {
+            (None, _) => Ok(()),
+            (Some(settled), true) => settled.done(open.number, open.mark),
+            (Some(settled), false) => {
+                settled.not_done();
+                Ok(())
+            }
+        };
+        if let Err(error) = told.and(kept) {
+            self.unwritten.get_or_insert(error);
+        }
+    }
+
+    /// What becomes of all that is under way; where that is not told, it is unknown.
+    pub(super) async fn settle_rest(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        while !self.open.is_empty() && result.is_ok() {
+            result = match self.pipeline.next().await {
+                Ok(told) => {
+                    self.settled(told);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
+        }
+        let unknown = match &result {
+            Ok(()) => return self.unwritten.take().map_or(Ok(()), Err),
+            Err(error) => Receipt::Unknown(error.clone()),
+        };
+        while let Some(open) = self.open.pop_front() {
+            self.count(open, &unknown);
+        }
+        result
+    }
+}
+
+fn told_at(error: Error, source: &Source) -> Error {
+    match error.way_out() {
+        Some(_) => error,
+        None => error.hint(format!(
+            "correct the {}, or take it out; those before it were sent",
+            source.counts()
+        )),
+    }
+}

@@ -1,0 +1,170 @@
+//! Many messages, read and understood ahead: the lines of a file, the files of a
+//! folder, or one message again and again.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where files and folders are opened, and a thread is started that reads them"
+)]
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+
+use super::super::publish_prototype::{Body, Environment, Prototype};
+use super::batches::Batches;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Publication;
+use crate::offsets::Sent;
+
+/// Batches that are read ahead.
+const READ_AHEAD: usize = 2;
+
+/// A message to be sent.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Its number: of its line, or counted from 1.
+    pub(super) number: u64,
+    pub(super) message: Publication,
+    /// What its place in the source is known by, if that is to be kept.
+    pub(super) mark: Option<String>,
+}
+
+/// What of a source is wanted, and how.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) prototype: Prototype,
+    pub(super) environment: Environment,
+    /// How far it was settled before; none: that is not kept.
+    pub(super) settled: Option<Sent>,
+    /// Whether messages without an id get one.
+    pub(super) gives_ids: bool,
+}
+
+/// Messages that follow each other. An error is the last thing there is.
+pub(super) type Batch = Vec<Result<Item>>;
+
+/// Where the messages come from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// Whole messages, a line of JSON each.
+    JsonLines(PathBuf),
+    /// Bodies, a line each.
+    Lines(PathBuf),
+    /// Bodies, a file each: those of a folder.
+    Files(PathBuf),
+    /// One body, so many times.
+    Repeat(u64, Body),
+}
+
+impl Source {
+    /// What it is called.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::JsonLines(path) | Self::Lines(path) if path.as_os_str() == "-" => {
+                "standard input".to_owned()
+            }
+            Self::JsonLines(path) | Self::Lines(path) | Self::Files(path) => {
+                path.display().to_string()
+            }
+            Self::Repeat(..) => "the command line".to_owned(),
+        }
+    }
+
+    /// What one of its messages is called.
+    pub(super) fn place(&self, number: u64) -> String {
+        match self {
+            Self::JsonLines(_) | Self::Lines(_) => format!("{}:{number}", self.name()),
+            Self::Files(_) => format!("{}, file {number}", self.name()),
+            Self::Repeat(..) => format!("message {number}"),
+        }
+    }
+
+    /// What its numbers count.
+    pub(super) const fn counts(&self) -> &'static str {
+        match self {
+            Self::JsonLines(_) | Self::Lines(_) => "line",
+            Self::Files(_) => "file",
+            Self::Repeat(..) => "message",
+        }
+    }
+
+    /// Reads ahead, on a thread of its own: standard input may be slow, and
+    /// signals and the broker are to be listened to meanwhile.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, or it cannot be opened.
+    pub(super) fn read(self, reading: Reading) -> Result<mpsc::Receiver<Batch>> {
+        let (send, receive) = mpsc::channel(READ_AHEAD);
+        let mut batches = Batches::new(self.clone(), reading, send);
+        match self {
+            Self::JsonLines(path) | Self::Lines(path) => {
+                let reader = open(&path)?;
+                spawn(move || batches.lines(reader))
+            }
+            Self::Files(path) => {
+                let files = files_of(&path)?;
+                spawn(move || batches.files(&files))
+            }
+            Self::Repeat(count, body) => spawn(move || batches.repeat(count, &body)),
+        }?;
+        Ok(receive)
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
+    if path.as_os_str() == "-" {
+        return Ok(BufReader::with_capacity(64 * 1024, Box::new(io::stdin())));
+    }
+    let file = File::open(path).map_err(|error| cannot_open("file", path, &error))?;
+    Ok(BufReader::with_capacity(1024 * 1024, Box::new(file)))
+}
+
+/// The plain files of a folder, by name; hidden ones are left out.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| cannot_open("folder", folder, &error))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(&folder.display().to_string(), &error))?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        // A link counts as what it leads to.
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn cannot_open(what: &str, path: &Path, error: &io::Error) -> Error {
+    let shown = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::new(
+            ErrorKind::InputMissing,
+            format!("the {what} {shown} does not exist"),
+        )
+        .hint("check the path"),
+        _ => unreadable(&shown, error),
+    }
+}
+
+pub(super) fn unreadable(what: &str, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::InputOutput,
+        format!("cannot read {what}: {error}"),
+    )
+}
+
+fn spawn(read: impl FnOnce() + Send + 'static) -> Result<()> {
+    std::thread::Builder::new()
+        .name("source".to_owned())
+        .spawn(read)
+        .map(drop)
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("cannot start a thread that reads: {error}"),
+            )
+        })
+}

@@ -1,0 +1,111 @@
+//! What brokers do not take, told before the wire: they answer it by closing the
+//! channel or the connection, and with it the outcome of all that is under way.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::field::FieldValue;
+use crate::message::Properties;
+use crate::printable::one_line;
+
+/// Properties and headers share one frame, of 128 KiB by default; in bytes.
+const MOST_PROPERTIES: usize = 131_064;
+
+/// Whether brokers take these properties (each measured on 3.10.8, 4.0.5 and
+/// 4.3.6): numbers in headers must be some, or the connection breaks (541);
+/// `expiration` must be a number, `CC` and `BCC` lists of text (406), and all
+/// headers must fit into a frame (501).
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] with what is wrong.
+pub fn brokers_take(properties: &Properties) -> Result<()> {
+    let wrong = |what: String| Err(Error::new(ErrorKind::InvalidInput, what));
+    if let Some((name, _)) = (properties.headers.iter()).find(|(_, value)| holds_no_number(value)) {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "the header '{}' holds NaN or infinity, at which brokers break the connection off",
+                one_line(name, 60)
+            ),
+        )
+        .hint("send it as text"));
+    }
+    if let Some(expiration) = &properties.expiration
+        && (expiration.is_empty() || !expiration.bytes().all(|b| b.is_ascii_digit()))
+    {
+        let shown = one_line(expiration, 60);
+        return wrong(format!(
+            "its expiration '{shown}' is no number of milliseconds"
+        ));
+    }
+    for name in ["CC", "BCC"] {
+        let is_text = |value: &FieldValue| matches!(value, FieldValue::LongStr(_));
+        match properties.headers.get(name) {
+            None => {}
+            Some(FieldValue::Array(keys)) if keys.iter().all(is_text) => {}
+            Some(_) => return wrong(format!("its header '{name}' is no list of texts")),
+        }
+    }
+    let bytes = properties.encoded_bytes();
+    if bytes > MOST_PROPERTIES {
+        return wrong(format!(
+            "its properties and headers have {bytes} bytes; a frame holds {MOST_PROPERTIES}"
+        ));
+    }
+    Ok(())
+}
+
+/// Erlang has no such numbers.
+fn holds_no_number(value: &FieldValue) -> bool {
+    match value {
+        FieldValue::F32(n) => !n.is_finite(),
+        FieldValue::F64(n) => !n.is_finite(),
+        FieldValue::Array(items) => items.iter().any(holds_no_number),
+        FieldValue::Table(table) => table.values().any(holds_no_number),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_close_the_channel_is_told_before() {
+        let with = |name: &str, value: FieldValue| Properties {
+            headers: [(name.to_owned(), value)].into(),
+            ..Properties::default()
+        };
+        let text = |text: &str| FieldValue::text(text);
+        for (properties, expected) in [
+            (Properties::default(), None),
+            (with("n", FieldValue::F64(1.5)), None),
+            (
+                with("n", FieldValue::F64(f64::NAN)),
+                Some("NaN or infinity"),
+            ),
+            (
+                with("n", FieldValue::Array(vec![FieldValue::F32(f32::INFINITY)])),
+                Some("NaN or infinity"),
+            ),
+            (with("CC", FieldValue::Array(vec![text("a")])), None),
+            (with("CC", text("a")), Some("'CC' is no list")),
+            (
+                with("BCC", FieldValue::Array(vec![FieldValue::I32(1)])),
+                Some("'BCC' is no list"),
+            ),
+            (with("x", text(&"y".repeat(131_064))), Some("a frame holds")),
+            (
+                Properties {
+                    expiration: Some("1s".to_owned()),
+                    ..Properties::default()
+                },
+                Some("'1s' is no number"),
+            ),
+        ] {
+            let said = brokers_take(&properties).map_err(|error| error.message().to_owned());
+            match expected {
+                None => assert_eq!(said, Ok(())),
+                Some(part) => assert!(said.clone().is_err_and(|it| it.contains(part)), "{said:?}"),
+            }
+        }
+    }
+}
