@@ -4,9 +4,11 @@
     reason = "the edge where a position meets the file system"
 )]
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+use crate::output::{can_be_replaced, replace_bytes};
 
 /// More than any position needs, in bytes: a device may never end.
 const LONGEST: u64 = 64 * 1024;
@@ -42,28 +44,11 @@ impl SmallFile {
 
     /// Proves that it can be written, and changes nothing.
     pub(super) fn can_be_written(&self) -> io::Result<()> {
-        let new = self.new_file();
-        File::create(&new).and_then(|_| fs::remove_file(&new))
+        can_be_replaced(&self.path)
     }
 
     /// Replaces what is in it.
     pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        let new = self.new_file();
-        let mut file = File::create(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let folder = match self.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            Some(_) | None => Path::new("."),
-        };
-        File::open(folder)?.sync_all()
-    }
-
-    /// In the same folder, for only there it can be renamed.
-    fn new_file(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        self.path.with_file_name(name)
+        replace_bytes(&self.path, bytes)
     }
 }

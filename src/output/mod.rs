@@ -62,7 +62,7 @@ pub use progress_text::{Rate, bar_line, worker_line};
 pub use proof::{check_lines, proof_json, proof_text};
 pub use publish::{receipt_json, receipt_text};
 pub use published::{Lines, Published, published_json, published_text};
-pub use replace::replace_file;
+pub use replace::{can_be_replaced, replace_bytes, replace_file};
 pub use replay::{question_text, replay_json, replay_text};
 pub use route::{outlook_json, outlook_text};
 pub use table::Table;

@@ -6,39 +6,70 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Puts `text` in the place of the file. A file beside it, whose name ends with
-/// `.new` and the number of this process, is there meanwhile.
+/// Puts `text` in the place of the file; see [`replace_bytes`].
 ///
 /// # Errors
 /// [`ErrorKind::InputOutput`]; the file is as it was then.
 pub fn replace_file(path: &Path, text: &str) -> Result<()> {
-    let cannot = |error: &io::Error| {
+    replace_bytes(path, text.as_bytes()).map_err(|error| {
         Error::new(
             ErrorKind::InputOutput,
             format!("cannot write '{}': {error}", path.display()),
         )
         .hint("check that its folder exists, may be written to, and has free space")
-    };
-    let mut name = path
-        .file_name()
-        .ok_or_else(|| cannot(&io::Error::from(io::ErrorKind::IsADirectory)))?
-        .to_owned();
-    name.push(format!(".new{}", std::process::id()));
-    let new = path.with_file_name(name);
+    })
+}
+
+/// Puts `bytes` in the place of what is in the file: afterwards it has the old or
+/// the new, also after a power cut. A file beside it, whose name ends with `.new`
+/// and the number of this process, is there meanwhile.
+///
+/// # Errors
+/// The plain I/O error; the file is as it was then.
+pub fn replace_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(path)?;
     let written = File::create(&new)
         .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
+            file.write_all(bytes)?;
             file.sync_all()
         })
         .and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| {
+    if written.is_err() {
         let _ = fs::remove_file(&new);
-        cannot(&error)
-    })
+    }
+    written?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        Some(_) | None => Path::new("."),
+    };
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems have nothing to say about folders.
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Proves that [`replace_bytes`] can work there, and changes nothing.
+///
+/// # Errors
+/// The plain I/O error.
+pub fn can_be_replaced(path: &Path) -> io::Result<()> {
+    let new = beside(path)?;
+    File::create(&new).and_then(|_| fs::remove_file(&new))
+}
+
+/// In the same folder, for only there it can be renamed.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let mut name = path
+        .file_name()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?
+        .to_owned();
+    name.push(format!(".new{}", std::process::id()));
+    Ok(path.with_file_name(name))
 }
 
 #[cfg(test)]

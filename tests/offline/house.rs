@@ -26,7 +26,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("message", &[]),
     ("dedupe", &[]),
     ("contract", &[]),
-    ("offsets", &[]),
+    ("offsets", &["output"]),
     ("lint", &[]),
     ("topologyfile", &[]),
     ("definitions", &[]),
