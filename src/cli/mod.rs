@@ -5,6 +5,7 @@ mod dlq;
 mod dlq_export;
 mod dlq_purge;
 mod dlq_replay;
+mod doctor;
 mod files;
 mod global;
 mod graph;
@@ -24,6 +25,7 @@ pub use dlq::{DlqCommand, InspectArgs, ListArgs};
 pub use dlq_export::DlqExportArgs;
 pub use dlq_purge::DlqPurgeArgs;
 pub use dlq_replay::{ReplayArgs, ReplayTarget};
+pub use doctor::DoctorArgs;
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};
@@ -76,6 +78,7 @@ pub enum Command {
     Consume(ConsumeArgs),
     #[command(subcommand)]
     Dlq(DlqCommand),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

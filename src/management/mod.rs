@@ -6,8 +6,11 @@
 
 mod bindings;
 mod client;
+mod clients;
+mod contents;
 mod counts;
 mod messages;
+mod nodes;
 mod observe;
 mod policies;
 mod queue;

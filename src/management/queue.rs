@@ -118,7 +118,7 @@ pub(super) fn kind_of(queue: &WireQueue) -> QueueType {
 /// The delivery limit in force: none on classic queues and streams; what 4.x
 /// says itself, or what argument and policy amount to on 3.x. Nothing is assumed
 /// of what the broker does not tell.
-fn told_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
+pub(super) fn told_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
     if kind_of(queue) != QueueType::Quorum {
         return EffectiveLimit::None;
     }

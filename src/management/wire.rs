@@ -27,6 +27,31 @@ pub(super) struct WireQueue {
     pub(super) messages_ready: Option<u64>,
     pub(super) messages_unacknowledged: Option<u64>,
     pub(super) consumers: Option<u64>,
+    /// The name of the policy in force.
+    pub(super) policy: Option<String>,
+    pub(super) operator_policy: Option<String>,
+    pub(super) messages_details: WireRate,
+    pub(super) message_stats: Option<WireMessageStats>,
+}
+
+/// How fast a count changes, per second.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireRate {
+    pub(super) rate: f64,
+}
+
+/// What was counted in a queue or on a channel; each is missing before it happens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireMessageStats {
+    pub(super) publish: u64,
+    pub(super) publish_details: WireRate,
+    pub(super) deliver: u64,
+    pub(super) redeliver: u64,
+    pub(super) redeliver_details: WireRate,
+    pub(super) ack: u64,
+    pub(super) ack_details: WireRate,
 }
 
 /// An exchange.
