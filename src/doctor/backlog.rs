@@ -30,7 +30,10 @@ pub(super) fn check(vhost: &VhostSeen, contents: &VhostContents, report: &mut Re
                 Status::Warn,
                 SubjectKind::Queue,
                 name.as_str(),
-                format!("{count} dead letters{age}"),
+                format!(
+                    "{count} dead letter{}{age}",
+                    if count == 1 { "" } else { "s" }
+                ),
                 format!(
                     "see what they are: mq dlq inspect {} --vhost {vhost_flag}",
                     name.shell_quoted()

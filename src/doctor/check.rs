@@ -91,7 +91,7 @@ pub struct CheckRule {
     pub code: &'static str,
     /// What holds when it passes.
     pub title: &'static str,
-    /// What was judged, after a number.
+    /// What was judged.
     pub judged: &'static str,
     /// Whether it looks into vhosts, and not only at the broker.
     pub of_vhosts: bool,

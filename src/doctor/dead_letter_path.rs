@@ -1,6 +1,8 @@
 //! Dead letters: that there is a way, that it holds and where it ends.
 
-use crate::doctor::check::{CYCLES, DLX, HAS_PATH, PATH};
+use crate::doctor::check::{
+    CYCLES, DEPRECATED, DLX, EMPTY, HAS_PATH, LIMITS, PATH, PUT_BACK, SURVIVES,
+};
 use crate::doctor::source::set_policy;
 use crate::doctor::{NotTold, QueueSeen, Report, Status, SubjectKind, VhostContents, VhostSeen};
 use crate::lint::pauseless_loops;
@@ -35,7 +37,10 @@ fn policies_not_told(vhost: &VhostSeen, contents: &VhostContents, report: &mut R
         let why = NotTold::yet(format!(
             "the broker does not tell yet which policies are in force for {untold} queues"
         ));
-        for rule in [DLX, PATH, HAS_PATH, CYCLES] {
+        // Without them it is not known either which queues are for dead letters.
+        for rule in [
+            DLX, PATH, HAS_PATH, CYCLES, SURVIVES, LIMITS, PUT_BACK, EMPTY, DEPRECATED,
+        ] {
             report.find(rule, vhost.not_told(&why));
         }
     }

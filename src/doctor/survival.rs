@@ -17,6 +17,7 @@ pub(super) fn check(
     report: &mut Report,
 ) {
     let mut copies = Copies::default();
+    let mut not_counted = 0;
     for (name, seen) in &contents.queues {
         let is_dead_letter_queue = contents.is_dead_letter_queue(name);
         if must_survive(contents, name, seen) {
@@ -26,6 +27,9 @@ pub(super) fn check(
             } else {
                 not_durable(vhost, name, is_dead_letter_queue, report);
             }
+        }
+        if !seen.durable && seen.is_in_use().is_none() {
+            not_counted += 1;
         }
         if seen.kind == QueueType::Quorum {
             report.judged(LIMITS, 1);
@@ -37,6 +41,12 @@ pub(super) fn check(
         }
     }
     copies.tell(vhost, broker, report);
+    if not_counted > 0 {
+        let why = NotTold::yet(format!(
+            "the broker does not tell yet whether {not_counted} queues that are not durable are in use"
+        ));
+        report.find(SURVIVES, vhost.not_told(&why));
+    }
     for (name, found) in contents.linted(DEAD_LETTER_QUEUE_EXPIRES.code) {
         report.find(
             SURVIVES,

@@ -133,7 +133,8 @@ fn a_policy_that_is_not_told_yet_is_unknown() {
     vhost.queue("work").consumers = None;
     vhost.queue("dead").messages = None;
     for code in [
-        "MQD01", "MQD02", "MQD03", "MQD05", "MQD06", "MQD07", "MQD11",
+        "MQD01", "MQD02", "MQD03", "MQD05", "MQD06", "MQD07", "MQD08", "MQD09", "MQD10", "MQD11",
+        "MQD13",
     ] {
         let found = found(code, &broker("4.0.5"), &vhost);
         assert!(

@@ -10,6 +10,9 @@ use crate::topology::VhostName;
 /// Columns that lines are broken at.
 const WIDTH: usize = 80;
 
+/// Columns before the title of a check.
+const TITLES_BEGIN: usize = 15;
+
 /// Findings of one check beyond this are counted, not shown; JSON has all of them.
 const MOST_SHOWN: usize = 10;
 
@@ -31,18 +34,18 @@ pub fn doctor_text(examined: &Examined) -> String {
     text.push('\n');
     let with_vhost = examined.vhosts.len() > 1;
     for check in &examined.report.checks {
-        text.push_str(&format!(
-            "\n{:<7} {}  {}",
-            check.status().word().to_uppercase(),
-            check.rule.code,
-            check.rule.title
-        ));
-        if check.status() == Status::Pass {
-            text.push_str(&match check.judged {
-                0 => format!(" (no {} to judge)", check.rule.judged),
-                count => format!(" ({count} {})", check.rule.judged),
-            });
-        }
+        let judged = match (check.status(), check.judged) {
+            (Status::Pass, 0) => " (nothing to judge)".to_owned(),
+            (Status::Pass, count) => format!(" ({}: {count})", check.rule.judged),
+            _ => String::new(),
+        };
+        let status = check.status().word().to_uppercase();
+        text.push_str(&format!("\n{status:<7} {}  ", check.rule.code));
+        wrap_from(
+            TITLES_BEGIN,
+            &format!("{}{judged}", check.rule.title),
+            &mut text,
+        );
         for finding in check.findings.iter().take(MOST_SHOWN) {
             shown(finding, with_vhost, &mut text);
         }
@@ -84,9 +87,9 @@ fn shown(finding: &Finding, with_vhost: bool, text: &mut String) {
         (_, Some(vhost)) if with_vhost => format!("{} in vhost '{vhost}'", named(finding)),
         (_, Some(_)) => named(finding),
     };
-    wrap(&unbroken(&format!("{word}: {subject}")), "  ", text);
-    wrap(&unbroken(&finding.evidence), "    ", text);
-    wrap(&unbroken(&format!("fix: {}", finding.fix)), "    ", text);
+    wrap(&unbroken(&format!("{word}: {subject}")), 2, text);
+    wrap(&unbroken(&finding.evidence), 4, text);
+    wrap(&unbroken(&format!("fix: {}", finding.fix)), 4, text);
 }
 
 fn named(finding: &Finding) -> String {
@@ -97,17 +100,24 @@ fn named(finding: &Finding) -> String {
     }
 }
 
-/// Adds a text in lines of at most [`WIDTH`] columns, broken at blanks; what has
-/// none stays whole.
-fn wrap(line: &str, indent: &str, text: &mut String) {
-    let mut column = usize::MAX;
-    for word in line.split(' ') {
+/// Adds a text on lines of its own.
+fn wrap(line: &str, indent: usize, text: &mut String) {
+    text.push('\n');
+    text.push_str(&" ".repeat(indent));
+    wrap_from(indent, line, text);
+}
+
+/// Adds a text from this column on, in lines of at most [`WIDTH`] columns, broken
+/// at blanks; what has none stays whole.
+fn wrap_from(indent: usize, line: &str, text: &mut String) {
+    let mut column = indent;
+    for (number, word) in line.split(' ').enumerate() {
         let width = word.width();
-        if column.saturating_add(1).saturating_add(width) > WIDTH {
+        if number > 0 && column + 1 + width > WIDTH {
             text.push('\n');
-            text.push_str(indent);
-            column = indent.len();
-        } else {
+            text.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if number > 0 {
             text.push(' ');
             column += 1;
         }
@@ -169,7 +179,7 @@ mod tests {
         let long = "x".repeat(100);
         wrap(
             &format!("{} {long} end", "word ".repeat(20).trim()),
-            "  ",
+            2,
             &mut text,
         );
         let lines: Vec<&str> = text.lines().skip(1).collect();

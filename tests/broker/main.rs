@@ -21,6 +21,8 @@ mod dlq_ledger;
 mod dlq_list;
 mod dlq_purge;
 mod dlq_replay;
+mod doctor;
+mod doctor_wrong;
 mod exec_stream;
 mod exec_stream_failures;
 mod export;
