@@ -6,7 +6,8 @@ use crate::broker::BrokerFacts;
 use crate::deadletter::EffectiveLimit;
 use crate::diagnostic::Source;
 use crate::doctor::{
-    BrokerSeen, Clients, Finding, Node, QueueCounts, QueueSeen, VhostContents, VhostSeen, examine,
+    BrokerSeen, Channel, Clients, Finding, Node, QueueCounts, QueueSeen, VhostContents, VhostSeen,
+    examine,
 };
 use crate::field::FieldTable;
 use crate::topology::{DeliveryLimit, Queue, QueueName, QueueType, VhostName};
@@ -95,6 +96,15 @@ impl VhostSeen {
         let name = QueueName::new(name).expect("name");
         let contents = self.contents.as_mut().expect("contents");
         contents.queues.get_mut(&name).expect("queue")
+    }
+
+    /// The only channel, to be changed.
+    pub(super) fn channel(&mut self) -> &mut Channel {
+        self.connected()
+            .channels
+            .values_mut()
+            .next()
+            .expect("channel")
     }
 
     /// Who is connected, to be changed.

@@ -1,5 +1,6 @@
 //! The checks by their codes, and what they find.
 
+use crate::doctor::seen::{RUN_AGAIN, SWITCH_ON};
 use crate::doctor::{NotTold, VhostSeen};
 use crate::topology::VhostName;
 
@@ -191,6 +192,14 @@ impl Report {
     pub(super) fn find(&mut self, rule: CheckRule, finding: Finding) {
         if let Some(check) = self.check(rule) {
             check.findings.push(finding);
+        }
+    }
+
+    /// What is late elsewhere never comes on a broker without statistics.
+    pub(super) fn without_statistics(&mut self) {
+        let findings = self.checks.iter_mut().flat_map(|check| &mut check.findings);
+        for finding in findings.filter(|finding| finding.fix == RUN_AGAIN) {
+            SWITCH_ON.clone_into(&mut finding.fix);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What publishers and consumers do: confirms, acks, prefetch.
 
 use crate::doctor::check::{ACKS, CONFIRMS, PREFETCH};
+use crate::doctor::seen::SWITCH_ON;
 use crate::doctor::{
     BrokerSeen, Channel, ChannelCounts, Clients, Connection, Consumer, NotTold, Report, Status,
     SubjectKind, VhostContents, VhostSeen,
@@ -30,7 +31,7 @@ pub(super) fn check(
         }
     };
     confirms(vhost, clients, broker, report);
-    for consumer in &clients.consumers {
+    for consumer in clients.consumers.values().flatten() {
         let Some(kind) = judged_kind(contents, consumer) else {
             continue;
         };
@@ -62,8 +63,7 @@ fn consumers_not_listed(
     report: &mut Report,
 ) {
     let missing = contents.queues.iter().filter(|(name, seen)| {
-        let listed = clients.consumers.iter();
-        seen.consumers > Some(0) && !listed.clone().any(|one| one.queue == name.as_str())
+        seen.consumers > Some(0) && !clients.consumers.contains_key(name.as_str())
     });
     let not_counted = contents.queues.values();
     let not_counted = not_counted.filter(|seen| seen.consumers.is_none()).count();
@@ -84,7 +84,7 @@ fn confirms(vhost: &VhostSeen, clients: &Clients, broker: &BrokerSeen, report: &
         return;
     }
     let mut not_told = 0;
-    for channel in &clients.channels {
+    for channel in clients.channels.values() {
         match published(channel) {
             Some(counts) => {
                 report.judged(CONFIRMS, 1);
@@ -122,8 +122,8 @@ fn is_new(clients: &Clients, channel: &Channel, broker: &BrokerSeen) -> bool {
 
 pub(super) fn not_counted() -> NotTold {
     NotTold {
-        why: "the broker does not count messages (management_agent.disable_metrics_collector, management.disable_stats or rates_mode none)".to_owned(),
-        fix: "switch statistics on for the time of the check".to_owned(),
+        why: "the broker does not count what clients do".to_owned(),
+        fix: SWITCH_ON.to_owned(),
     }
 }
 
@@ -173,10 +173,7 @@ fn prefetch(
     broker: &BrokerSeen,
     report: &mut Report,
 ) {
-    let channel = clients
-        .channels
-        .iter()
-        .find(|channel| channel.name == consumer.channel);
+    let channel = clients.channels.get(&consumer.channel);
     let of_channel = channel.and_then(|channel| channel.channel_prefetch);
     let fix = "set a prefetch with basic.qos (global=false) before consuming: a few dozen for quick work, 1 for slow work";
     let (status, evidence) = match (consumer.prefetch, of_channel.filter(|limit| *limit > 0)) {

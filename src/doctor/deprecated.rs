@@ -46,7 +46,7 @@ pub(super) fn check_vhost(vhost: &VhostSeen, contents: &VhostContents, report: &
     let Ok(clients) = &vhost.clients else {
         return;
     };
-    for channel in &clients.channels {
+    for channel in clients.channels.values() {
         if let Some(limit) = channel.channel_prefetch.filter(|limit| *limit > 0) {
             report.find(
                 DEPRECATED,

@@ -46,6 +46,9 @@ pub fn examine(broker: &BrokerSeen, vhosts: &[VhostSeen], skip: &[String]) -> Re
     nodes::check(broker, &mut report);
     deprecated::check_broker(broker, &mut report);
     end_of_life::check(broker, &mut report);
+    if !broker.counts_clients {
+        report.without_statistics();
+    }
     report
 }
 

@@ -30,7 +30,7 @@ pub(super) fn check(broker: &BrokerSeen, report: &mut Report) {
 fn running(node: &Node, broker: &BrokerSeen, report: &mut Report) {
     if node.memory_alarm == Some(true) {
         let of = node.memory.map_or_else(String::new, |(used, limit)| {
-            format!(": {used} bytes in use, {limit} allowed")
+            format!(": {used} bytes in use, {limit} allowed by the last statistics")
         });
         find(
             node,
@@ -42,7 +42,7 @@ fn running(node: &Node, broker: &BrokerSeen, report: &mut Report) {
     }
     if node.disk_alarm == Some(true) {
         let of = node.disk.map_or_else(String::new, |(free, limit)| {
-            format!(": {free} bytes free, {limit} needed")
+            format!(": {free} bytes free, {limit} needed by the last statistics")
         });
         find(
             node,

@@ -74,15 +74,13 @@ fn consumed(
             return;
         }
     };
-    let consumers = clients.consumers.iter();
-    let consumers: Vec<&Consumer> = consumers
-        .filter(|consumer| consumer.queue == name.as_str())
-        .collect();
+    let consumers = clients.consumers.get(name.as_str());
+    let consumers: Vec<&Consumer> = consumers.into_iter().flatten().collect();
     for consumer in &consumers {
-        let Some(channel) = channel_of(clients, consumer) else {
+        let Some(channel) = clients.channels.get(&consumer.channel) else {
             continue;
         };
-        if returns(clients, channel) {
+        if returns(clients, &consumer.channel, channel) {
             let counts = channel.counts.unwrap_or_default();
             let evidence = format!(
                 "consumer '{}' on {} returns what it gets: {} redeliveries, {} acks on its channel",
@@ -105,9 +103,12 @@ fn consumed(
             );
         }
     }
-    let is_new = consumers
-        .iter()
-        .any(|consumer| channel_of(clients, consumer).is_none_or(|it| it.counts.is_none()));
+    let is_new = consumers.iter().any(|consumer| {
+        clients
+            .channels
+            .get(&consumer.channel)
+            .is_none_or(|it| it.counts.is_none())
+    });
     if seen.messages > Some(0) && (consumers.is_empty() || is_new) {
         let why = NotTold::yet(format!(
             "the broker does not count yet what the consumers of dead-letter queue '{name}' do"
@@ -134,20 +135,14 @@ fn returned(vhost: &VhostSeen, name: &QueueName, evidence: String) -> super::Fin
     )
 }
 
-fn channel_of<'c>(clients: &'c Clients, consumer: &Consumer) -> Option<&'c Channel> {
-    let mut channels = clients.channels.iter();
-    channels.find(|channel| channel.name == consumer.channel)
-}
-
 /// Whether a channel with one consumer got the same messages again and again.
-fn returns(clients: &Clients, channel: &Channel) -> bool {
-    let consumers = clients.consumers.iter();
-    let consumers = consumers.filter(|consumer| consumer.channel == channel.name);
+fn returns(clients: &Clients, name: &str, channel: &Channel) -> bool {
     let counts = channel.counts.unwrap_or_default();
     let done = counts.acked.saturating_add(channel.unacknowledged);
-    consumers.count() == 1
-        && counts.redelivered >= LEAST_REDELIVERIES
-        && counts.redelivered > done.saturating_mul(2)
+    let goes_round =
+        counts.redelivered >= LEAST_REDELIVERIES && counts.redelivered > done.saturating_mul(2);
+    let all = clients.consumers.values().flatten();
+    goes_round && all.filter(|consumer| consumer.channel == name).count() == 1
 }
 
 /// Whether what a consumer acks is published again by its connection and dies
@@ -160,7 +155,7 @@ fn republished(
     seen: &QueueSeen,
     feeds: &[Feed],
 ) -> Option<String> {
-    let same_connection = clients.channels.iter();
+    let same_connection = clients.channels.values();
     let same_connection = same_connection.filter(|one| one.connection == consumer.connection);
     let counts = same_connection.filter_map(|one| one.counts);
     let (published, publish_rate) = counts.fold((0_u64, 0.0), |(total, rate), counts| {

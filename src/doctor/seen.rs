@@ -9,6 +9,12 @@ use crate::field::FieldTable;
 use crate::lint::{self, lint};
 use crate::topology::{QueueName, QueueType, Topology, VhostName};
 
+/// What to do where statistics are late.
+pub(super) const RUN_AGAIN: &str = "statistics come up to ten seconds late: run this again";
+
+/// What to do where there are none.
+pub(super) const SWITCH_ON: &str = "switch statistics on for the time of the check (management_agent.disable_metrics_collector, management.disable_stats, rates_mode)";
+
 /// Something that was read, or why it was not.
 pub type Told<T> = std::result::Result<T, NotTold>;
 
@@ -156,10 +162,10 @@ pub struct QueueCounts {
 pub struct Clients {
     /// Connections by the broker's name for them.
     pub connections: BTreeMap<String, Connection>,
-    /// Every channel.
-    pub channels: Vec<Channel>,
-    /// Every consumer.
-    pub consumers: Vec<Consumer>,
+    /// Every channel by the broker's name for it.
+    pub channels: BTreeMap<String, Channel>,
+    /// Every consumer by its queue.
+    pub consumers: BTreeMap<String, Vec<Consumer>>,
 }
 
 /// A client's connection.
@@ -178,8 +184,6 @@ pub struct Connection {
 /// A channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
-    /// The broker's name for it.
-    pub name: String,
     /// Its connection.
     pub connection: String,
     /// Who logged in.
@@ -302,7 +306,7 @@ impl NotTold {
     pub(super) fn yet(what: impl Into<String>) -> Self {
         Self {
             why: what.into(),
-            fix: "statistics come up to ten seconds late: run this again".to_owned(),
+            fix: RUN_AGAIN.to_owned(),
         }
     }
 }

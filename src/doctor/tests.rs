@@ -1,5 +1,7 @@
 //! Each check as a table: what is there, and what is found.
 
+use std::collections::BTreeMap;
+
 use crate::doctor::bench::{broker, findings, found, node, vhost};
 use crate::doctor::{
     Channel, ChannelCounts, Connection, Consumer, NotTold, QueueCounts, Status, VhostSeen, examine,
@@ -18,8 +20,10 @@ fn worked() -> VhostSeen {
     vhost.queue("work").consumers = Some(1);
     let clients = vhost.connected();
     clients.connections.insert("c".to_owned(), connection());
-    clients.channels = vec![channel(true, 0)];
-    clients.consumers = vec![consumer("work", true, 20)];
+    clients
+        .channels
+        .insert("c (1)".to_owned(), channel(true, 0));
+    clients.consumers = consumers_of(&[consumer("work", true, 20)]);
     vhost
 }
 
@@ -34,7 +38,6 @@ fn connection() -> Connection {
 
 fn channel(confirms: bool, published: u64) -> Channel {
     Channel {
-        name: "c (1)".to_owned(),
         connection: "c".to_owned(),
         user: "u".to_owned(),
         number: 1,
@@ -45,6 +48,15 @@ fn channel(confirms: bool, published: u64) -> Channel {
         }),
         ..Channel::default()
     }
+}
+
+fn consumers_of(consumers: &[Consumer]) -> BTreeMap<String, Vec<Consumer>> {
+    let mut by_queue: BTreeMap<String, Vec<Consumer>> = BTreeMap::new();
+    for consumer in consumers {
+        let of_queue = by_queue.entry(consumer.queue.clone()).or_default();
+        of_queue.push(consumer.clone());
+    }
+    by_queue
 }
 
 fn consumer(queue: &str, acks: bool, prefetch: u64) -> Consumer {
@@ -174,13 +186,13 @@ fn publishers() {
         let mut vhost = worked();
         let mut channel = channel(confirms, published);
         channel.transactional = transactional;
-        vhost.connected().channels = vec![channel];
+        *vhost.channel() = channel;
         assert_eq!(found("MQD04", &broker("4.3.6"), &vhost), expected);
     }
     // Nothing is counted yet of a connection of three seconds.
     let mut vhost = worked();
     let mut broker = broker("4.3.6");
-    vhost.connected().channels[0].counts = None;
+    vhost.channel().counts = None;
     assert!(found("MQD04", &broker, &vhost).is_empty());
     let since = (broker.now - 3) * 1000;
     let clients = vhost.connected();
@@ -188,6 +200,18 @@ fn publishers() {
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
     broker.counts_clients = false;
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
+}
+
+#[test]
+fn without_statistics_running_again_is_no_advice() {
+    let mut vhost = worked();
+    let mut broker = broker("4.0.5");
+    vhost.queue("work").policy = None;
+    for (counts, advice) in [(true, "run this again"), (false, "switch statistics on")] {
+        broker.counts_clients = counts;
+        let found = findings("MQD01", &broker, &vhost);
+        assert!(found[0].fix.contains(advice), "{}", found[0].fix);
+    }
 }
 
 #[test]
@@ -202,9 +226,8 @@ fn consumers() {
         ("4.3.6", false, 0, None, vec!["fail work"], vec![]),
     ] {
         let mut vhost = worked();
-        let clients = vhost.connected();
-        clients.consumers = vec![consumer("work", acks, prefetch)];
-        clients.channels[0].channel_prefetch = of_channel;
+        vhost.connected().consumers = consumers_of(&[consumer("work", acks, prefetch)]);
+        vhost.channel().channel_prefetch = of_channel;
         let broker = broker(version);
         assert_eq!(found("MQD05", &broker, &vhost), acking, "{acks} {prefetch}");
         assert_eq!(
@@ -214,7 +237,7 @@ fn consumers() {
         );
     }
     let mut hidden = worked();
-    hidden.connected().consumers = vec![consumer("work", true, 0)];
+    hidden.connected().consumers = consumers_of(&[consumer("work", true, 0)]);
     let found = findings("MQD06", &broker("4.0.5"), &hidden);
     assert!(
         found[0]
@@ -338,7 +361,7 @@ fn dead_letters_put_back() {
         let mut vhost = worked();
         vhost.queue("dead").consumers = Some(1);
         vhost.queue("dead").counts = counts;
-        vhost.connected().consumers.push(consumer("dead", true, 1));
+        vhost.connected().consumers = consumers_of(&[consumer("dead", true, 1)]);
         assert_eq!(
             found("MQD10", &broker("4.3.6"), &vhost),
             expected,
@@ -357,10 +380,9 @@ fn a_channel_tells_a_loop_that_is_slow() {
     ] {
         let mut vhost = worked();
         vhost.queue("dead").consumers = Some(1);
-        let clients = vhost.connected();
-        clients.consumers = vec![consumer("dead", true, 1)];
-        clients.channels[0].unacknowledged = unacknowledged;
-        clients.channels[0].counts = Some(ChannelCounts {
+        vhost.connected().consumers = consumers_of(&[consumer("dead", true, 1)]);
+        vhost.channel().unacknowledged = unacknowledged;
+        vhost.channel().counts = Some(ChannelCounts {
             redelivered,
             acked,
             ..ChannelCounts::default()
@@ -397,9 +419,8 @@ fn dead_letters_published_back_that_die_again() {
             growth,
             ..QueueCounts::default()
         };
-        let clients = vhost.connected();
-        clients.consumers.push(consumer("dead", true, 1));
-        clients.channels[0].counts = Some(ChannelCounts {
+        vhost.connected().consumers = consumers_of(&[consumer("dead", true, 1)]);
+        vhost.channel().counts = Some(ChannelCounts {
             published: 200,
             publish_rate,
             acked: 200,

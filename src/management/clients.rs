@@ -124,11 +124,12 @@ impl Management {
         }
         for wire in channels {
             let vhost = clients.entry(wire.vhost.clone()).or_default();
-            vhost.channels.push(channel(wire));
+            vhost.channels.insert(wire.name.clone(), channel(wire));
         }
         for wire in consumers {
             let vhost = clients.entry(wire.queue.vhost.clone()).or_default();
-            vhost.consumers.push(consumer(wire));
+            let of_queue = vhost.consumers.entry(wire.queue.name.clone()).or_default();
+            of_queue.push(consumer(wire));
         }
         Ok(clients)
     }
@@ -170,7 +171,6 @@ fn channel(wire: WireChannel) -> Channel {
         acked: stats.ack,
     });
     Channel {
-        name: wire.name,
         connection: wire.connection_details.name,
         user: wire.user,
         number: wire.number,
