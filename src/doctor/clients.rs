@@ -1,5 +1,7 @@
 //! What publishers and consumers do: confirms, acks, prefetch.
 
+use std::collections::BTreeSet;
+
 use crate::doctor::check::{ACKS, CONFIRMS, PREFETCH};
 use crate::doctor::seen::SWITCH_ON;
 use crate::doctor::{
@@ -37,7 +39,9 @@ pub(super) fn check(
         };
         report.judged(ACKS, 1);
         report.judged(PREFETCH, 1);
-        if consumer.acks {
+        if consumer.acks && consumer.channel.is_empty() {
+            // AMQP 1.0 has credit instead, which is a limit always.
+        } else if consumer.acks {
             prefetch(vhost, clients, consumer, kind, broker, report);
         } else {
             auto_ack(vhost, clients, consumer, report);
@@ -98,11 +102,45 @@ fn confirms(vhost: &VhostSeen, clients: &Clients, broker: &BrokerSeen, report: &
             None => not_told += usize::from(is_new(clients, channel, broker)),
         }
     }
+    other_protocols(vhost, clients, report);
     if not_told > 0 {
         let why = NotTold::yet(format!(
             "{not_told} channels are so new that the broker does not tell yet whether they publish"
         ));
         report.find(CONFIRMS, vhost.not_told(&why));
+    }
+}
+
+/// Connections without channels, whose publishes the broker does not show: those
+/// of AMQP 1.0 (measured on 4.0.5 and 4.3.6). Publishers of the stream protocol
+/// always get confirms.
+fn other_protocols(vhost: &VhostSeen, clients: &Clients, report: &mut Report) {
+    let with_channels: BTreeSet<&str> = clients
+        .channels
+        .values()
+        .map(|channel| channel.connection.as_str())
+        .collect();
+    let unseen = clients.connections.iter().filter(|(name, connection)| {
+        let protocol = connection.protocol.to_lowercase();
+        let is_judged =
+            protocol.is_empty() || protocol.starts_with("amqp 0") || protocol.contains("stream");
+        !is_judged && !with_channels.contains(name.as_str())
+    });
+    for (name, connection) in unseen {
+        report.find(
+            CONFIRMS,
+            vhost.finding(
+                Status::Unknown,
+                SubjectKind::Connection,
+                name.as_str(),
+                format!(
+                    "{} speaks {}: whether it publishes, and waits for outcomes, the broker does not tell",
+                    described(clients, name, &connection.user),
+                    connection.protocol
+                ),
+                "see that it sends unsettled (AMQP 1.0) or with QoS 1 (MQTT) and waits for the outcome",
+            ),
+        );
     }
 }
 
@@ -239,6 +277,9 @@ fn finding(
 
 /// A connection by all that tells whose it is.
 pub(super) fn described(clients: &Clients, name: &str, user: &str) -> String {
+    if name.is_empty() {
+        return "a connection that the broker does not name (AMQP 1.0)".to_owned();
+    }
     let known = clients.connections.get(name);
     let called = known.and_then(|it: &Connection| it.client_name.as_ref());
     let called = called.map_or_else(String::new, |called| format!(" '{called}'"));

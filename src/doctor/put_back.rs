@@ -57,11 +57,11 @@ fn consumed(
 ) {
     if is_returned(seen) {
         let evidence = format!(
-            "its consumers return what they get: {:.1} redeliveries and {:.1} acks a second; {} of {} deliveries were redeliveries, {} were acked",
+            "its consumers return what they get: {:.1} redeliveries and {:.1} acks a second; {} deliveries, {} redeliveries and {} acks in all",
             seen.counts.redeliver_rate,
             seen.counts.ack_rate,
-            seen.counts.redelivered,
             seen.counts.delivered,
+            seen.counts.redelivered,
             seen.counts.acked
         );
         report.find(PUT_BACK, returned(vhost, name, evidence));
@@ -110,9 +110,20 @@ fn consumed(
             .is_none_or(|it| it.counts.is_none())
     });
     if seen.messages > Some(0) && (consumers.is_empty() || is_new) {
-        let why = NotTold::yet(format!(
-            "the broker does not count yet what the consumers of dead-letter queue '{name}' do"
-        ));
+        let has_no_channel = consumers.iter().any(|consumer| consumer.channel.is_empty());
+        let why = if has_no_channel {
+            NotTold {
+                why: format!(
+                    "dead-letter queue '{name}' has a consumer of AMQP 1.0, of which the broker does not show what it does"
+                ),
+                fix: "see that it accepts what it dealt with, and releases or modifies nothing"
+                    .to_owned(),
+            }
+        } else {
+            NotTold::yet(format!(
+                "the broker does not count yet what the consumers of dead-letter queue '{name}' do"
+            ))
+        };
         report.find(PUT_BACK, vhost.not_told(&why));
     }
 }
@@ -123,6 +134,8 @@ fn is_returned(seen: &QueueSeen) -> bool {
     counts.redelivered >= LEAST_REDELIVERIES
         && counts.redeliver_rate > 0.0
         && counts.redeliver_rate > counts.ack_rate
+        // Looks through the management API hand out again too, but deliver nothing.
+        && counts.deliver_rate >= counts.redeliver_rate / 2.0
 }
 
 fn returned(vhost: &VhostSeen, name: &QueueName, evidence: String) -> super::Finding {

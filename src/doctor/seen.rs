@@ -145,7 +145,9 @@ pub struct QueueCounts {
     pub publish_rate: f64,
     /// Messages delivered to consumers that ack.
     pub delivered: u64,
-    /// Of those, messages that had been delivered before.
+    /// The same a second.
+    pub deliver_rate: f64,
+    /// Messages handed out again, to consumers or to who gets them one by one.
     pub redelivered: u64,
     /// The same a second.
     pub redeliver_rate: f64,
@@ -175,6 +177,8 @@ pub struct Connection {
     pub client_name: Option<String>,
     /// The client library.
     pub product: Option<String>,
+    /// The protocol it speaks, such as `AMQP 0-9-1`; empty: not told.
+    pub protocol: String,
     /// Who logged in.
     pub user: String,
     /// Since when, in milliseconds since 1970.
@@ -222,9 +226,9 @@ pub struct Consumer {
     pub queue: String,
     /// Its tag.
     pub tag: String,
-    /// Its channel.
+    /// Its channel; empty for AMQP 1.0, which has none (measured on 4.0.5 and 4.3.6).
     pub channel: String,
-    /// The channel's connection.
+    /// The channel's connection; empty as well.
     pub connection: String,
     /// Whether it must ack.
     pub acks: bool,

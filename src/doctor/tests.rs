@@ -31,6 +31,7 @@ fn connection() -> Connection {
     Connection {
         client_name: Some("app".to_owned()),
         product: Some("pika".to_owned()),
+        protocol: "AMQP 0-9-1".to_owned(),
         user: "u".to_owned(),
         connected_at: Some(0),
     }
@@ -203,6 +204,28 @@ fn publishers() {
 }
 
 #[test]
+fn of_other_protocols_the_publishing_is_not_seen_and_credit_is_a_limit() {
+    for (protocol, expected) in [
+        ("AMQP 1-0", vec!["unknown x"]),
+        ("MQTT 3.1.1", vec!["unknown x"]),
+        ("AMQP 0-9-1", vec![]),
+        ("stream", vec![]),
+    ] {
+        let mut vhost = worked();
+        let mut other = connection();
+        other.protocol = protocol.to_owned();
+        let clients = vhost.connected();
+        clients.connections.insert("x".to_owned(), other);
+        let mut credit = consumer("work", true, 0);
+        (credit.channel, credit.connection) = (String::new(), String::new());
+        clients.consumers = consumers_of(&[credit]);
+        let broker = broker("4.0.5");
+        assert_eq!(found("MQD04", &broker, &vhost), expected, "{protocol}");
+        assert!(found("MQD06", &broker, &vhost).is_empty(), "{protocol}");
+    }
+}
+
+#[test]
 fn without_statistics_running_again_is_no_advice() {
     let mut vhost = worked();
     let mut broker = broker("4.0.5");
@@ -344,6 +367,7 @@ fn dead_letters_put_back() {
     let counts = |published, delivered, redelivered, redeliver_rate, acked, ack_rate| QueueCounts {
         published,
         delivered,
+        deliver_rate: redeliver_rate,
         redelivered,
         redeliver_rate,
         acked,
@@ -368,6 +392,19 @@ fn dead_letters_put_back() {
             "{counts:?}"
         );
     }
+}
+
+#[test]
+fn looks_are_no_loop() {
+    let mut vhost = worked();
+    vhost.queue("dead").consumers = Some(1);
+    vhost.queue("dead").counts = QueueCounts {
+        redelivered: 40,
+        redeliver_rate: 8.0,
+        ..QueueCounts::default()
+    };
+    vhost.connected().consumers = consumers_of(&[consumer("dead", true, 1)]);
+    assert!(found("MQD10", &broker("4.3.6"), &vhost).is_empty());
 }
 
 #[test]

@@ -18,6 +18,7 @@ struct WireConnection {
     name: String,
     user: String,
     vhost: String,
+    protocol: Option<String>,
     connected_at: Option<u64>,
     client_properties: Json,
 }
@@ -137,7 +138,7 @@ impl Management {
 
 const CONNECTIONS: &[(&str, &str)] = &[(
     "columns",
-    "name,user,vhost,connected_at,client_properties.connection_name,client_properties.product",
+    "name,user,vhost,protocol,connected_at,client_properties.connection_name,client_properties.product",
 )];
 
 const CHANNELS: &[(&str, &str)] = &[(
@@ -158,6 +159,7 @@ fn connection(wire: WireConnection) -> Connection {
     Connection {
         client_name: text("connection_name"),
         product: text("product"),
+        protocol: wire.protocol.unwrap_or_default(),
         user: wire.user,
         connected_at: wire.connected_at,
     }

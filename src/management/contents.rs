@@ -62,6 +62,7 @@ fn counts(queue: &WireQueue) -> QueueCounts {
         published: stats.publish,
         publish_rate: stats.publish_details.rate,
         delivered: stats.deliver,
+        deliver_rate: stats.deliver_details.rate,
         redelivered: stats.redeliver,
         redeliver_rate: stats.redeliver_details.rate,
         acked: stats.ack,

@@ -179,7 +179,7 @@ impl Detail {
             )],
             Self::Worked => &[(
                 "columns",
-                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,policy,operator_policy,delivery_limit,messages,messages_details.rate,consumers,members,message_stats.publish,message_stats.publish_details.rate,message_stats.deliver,message_stats.redeliver,message_stats.redeliver_details.rate,message_stats.ack,message_stats.ack_details.rate",
+                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,policy,operator_policy,delivery_limit,messages,messages_details.rate,consumers,members,message_stats.publish,message_stats.publish_details.rate,message_stats.deliver,message_stats.deliver_details.rate,message_stats.redeliver,message_stats.redeliver_details.rate,message_stats.ack,message_stats.ack_details.rate",
             )],
         }
     }

@@ -48,6 +48,7 @@ pub(super) struct WireMessageStats {
     pub(super) publish: u64,
     pub(super) publish_details: WireRate,
     pub(super) deliver: u64,
+    pub(super) deliver_details: WireRate,
     pub(super) redeliver: u64,
     pub(super) redeliver_details: WireRate,
     pub(super) ack: u64,
