@@ -166,7 +166,8 @@ fn told_of_vhost<T>(found: Result<T>, vhost: &VhostName) -> Result<Told<T>> {
             Ok(Err(NotTold {
                 why: error.message().to_owned(),
                 fix: format!(
-                    "the user needs the tag monitoring and permissions in the vhost: rabbitmqctl set_permissions -p '{vhost}' USER '^$' '^$' '.*'"
+                    "the user needs the tag monitoring and permissions in the vhost: rabbitmqctl set_permissions --vhost {} USER '^$' '^$' '.*'",
+                    vhost.shell_quoted()
                 ),
             }))
         }

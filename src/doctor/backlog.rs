@@ -1,7 +1,6 @@
 //! Dead letters that nobody looked after yet.
 
 use crate::doctor::check::EMPTY;
-use crate::doctor::source::shell_quoted;
 use crate::doctor::{NotTold, Report, Status, SubjectKind, VhostContents, VhostSeen};
 
 pub(super) fn check(vhost: &VhostSeen, contents: &VhostContents, report: &mut Report) {
@@ -23,7 +22,7 @@ pub(super) fn check(vhost: &VhostSeen, contents: &VhostContents, report: &mut Re
             Some(seconds) => format!(", the oldest died {} ago", age(*seconds)),
             None => String::new(),
         };
-        let vhost_flag = shell_quoted(vhost.name.as_str());
+        let vhost_flag = vhost.name.shell_quoted();
         report.find(
             EMPTY,
             vhost.finding(

@@ -4,28 +4,6 @@ use crate::doctor::{QueueSeen, VhostSeen};
 use crate::field::FieldValue;
 use crate::topology::QueueName;
 
-/// Text as one word for a shell.
-pub(super) fn shell_quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-%".contains(c);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// A pattern that only this name matches.
-fn pattern(name: &str) -> String {
-    let mut pattern = String::from("^");
-    for c in name.chars() {
-        if !c.is_alphanumeric() && !"_- ".contains(c) && c.is_ascii() {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('$');
-    pattern
-}
-
 /// How a policy gives a queue these settings (JSON without the braces). Only one
 /// policy is in force for a queue, so one that is there has to take them.
 pub(super) fn set_policy(
@@ -39,11 +17,15 @@ pub(super) fn set_policy(
             format!("add {settings} to the policy '{policy}', which is in force for it")
         }
         None => format!(
-            "rabbitmqctl set_policy -p {} NAME {} '{{{settings}}}' --apply-to queues",
-            shell_quoted(vhost.name.as_str()),
-            shell_quoted(&pattern(name.as_str())),
+            "rabbitmqctl set_policy --vhost {} --apply-to queues NAME {} '{{{settings}}}'",
+            vhost.name.shell_quoted(),
+            quoted(&format!("^{}$", fancy_regex::escape(name.as_str())))
         ),
     }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl QueueSeen {
@@ -84,15 +66,15 @@ mod tests {
         let seen = vhost.queue("q").clone();
         for (name, expected) in [
             ("orders", "'^orders$'"),
-            ("a.b", "'^a\\.b$'"),
-            ("'; rm -rf ~ #", "'^\\'\\''\\; rm -rf \\~ \\#$'"),
+            ("a.b", r"'^a\.b$'"),
+            ("'; rm -rf ~ (", r"'^'\''; rm -rf ~ \($'"),
         ] {
             let name = QueueName::new(name).expect("name");
             let fix = set_policy(&vhost, &name, &seen, "\"a\":1");
             assert_eq!(
                 fix,
                 format!(
-                    "rabbitmqctl set_policy -p v NAME {expected} '{{\"a\":1}}' --apply-to queues"
+                    "rabbitmqctl set_policy --vhost v --apply-to queues NAME {expected} '{{\"a\":1}}'"
                 )
             );
         }

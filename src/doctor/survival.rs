@@ -97,6 +97,13 @@ fn not_durable(
     );
 }
 
+impl QueueSeen {
+    fn is_mirrored(&self) -> bool {
+        let policy = self.policy.as_ref();
+        policy.is_some_and(|policy| policy.contains_key("ha-mode"))
+    }
+}
+
 /// Classic queues that cannot be judged, because the nodes are not told.
 #[derive(Default)]
 struct Copies {
@@ -118,7 +125,8 @@ impl Copies {
         };
         let nodes = nodes.len();
         let (evidence, fix) = match seen.kind {
-            QueueType::Classic if nodes > 1 => (
+            // Mirrors are copies too, where there still are any.
+            QueueType::Classic if nodes > 1 && !seen.is_mirrored() => (
                 format!(
                     "classic queue '{name}' has its messages on one of {nodes} nodes: while that node is down they are out of reach, and gone if its disk is"
                 ),
@@ -131,10 +139,8 @@ impl Copies {
                     "quorum queue '{name}' has {} replicas on a cluster of {nodes} nodes: it does not survive the loss of one",
                     seen.members
                 ),
-                format!(
-                    "rabbitmq-queues grow NODE all --vhost-pattern '{}' --queue-pattern '^{name}$'",
-                    vhost.name
-                ),
+                "rabbitmq-queues grow NODE all, for each node that has none of its replicas"
+                    .to_owned(),
             ),
             _ => return,
         };

@@ -309,6 +309,9 @@ fn what_must_survive() {
         "dead: { type: quorum, delivery_limit: unlimited }",
         "dead: { type: classic, durable: false }",
     );
+    let mirrored = format!(
+        "{classic}policies: {{ p: {{ pattern: '.*', definition: {{ ha-mode: all }} }} }}\n"
+    );
     let one = broker("4.0.5");
     let mut three = broker("4.0.5");
     three.nodes = Ok(["one", "two", "three"].map(node).into());
@@ -322,6 +325,7 @@ fn what_must_survive() {
         (&one, &classic, vec![]),
         (&three, WORK, vec![]),
         (&three, &classic, vec!["warn dead", "warn work"]),
+        (&three, &mirrored, vec![]),
         (&untold, WORK, vec![]),
         (&untold, &classic, vec!["unknown v"]),
         (&one, &transient, vec!["fail dead"]),
