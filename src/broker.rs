@@ -37,6 +37,21 @@ impl BrokerFacts {
         &self.version
     }
 
+    /// Major and minor version: what releases are called after.
+    #[must_use]
+    pub fn series(&self) -> (u32, u32) {
+        (self.numbers.0, self.numbers.1)
+    }
+
+    /// Whether a prefetch for the whole channel (global QoS) can be in force and
+    /// shows nowhere in the management API: 3.10.8 tells it as
+    /// `global_prefetch_count`, 4.0.5 does not, and 4.3.6 makes it the prefetch of
+    /// each consumer (measured).
+    #[must_use]
+    pub fn hides_channel_prefetch(&self) -> bool {
+        self.numbers >= (4, 0, 0) && self.numbers < (4, 3, 0)
+    }
+
     /// The value of `x-delivery-limit` that means "no limit"; `None`: leave it out.
     ///
     /// 4.x reads any negative number as unlimited. 3.x compares with it and

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
 //! | edges | `amqp` (only user of lapin), `management` and `handler::http` (only users of HTTP), `handler`, `dedupe` (only user of redb and Redis), `worker::drive`, `offsets` (files of positions), `query` (only user of jaq), `metrics::server` (only user of hyper), `output` (only writer to stdout and stderr) | be imported by decisions |
-//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `lint`, `proof`, `deadletter`, `graph`, `contract`, `worker::machine` | do I/O, read a clock, roll dice |
+//! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `lint`, `proof`, `deadletter`, `doctor`, `graph`, `contract`, `worker::machine` | do I/O, read a clock, roll dice |
 //! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `printable`, `error`, `exit` | know who uses it |
 //!
 //! Invariants: a message is settled only after its outcome is confirmed; a
@@ -25,6 +25,7 @@ pub mod deadletter;
 pub mod dedupe;
 pub mod definitions;
 pub mod diagnostic;
+pub mod doctor;
 pub mod endpoint;
 pub mod error;
 pub mod exit;

@@ -7,6 +7,7 @@ mod dlq_export;
 mod dlq_purge;
 mod dlq_replay;
 mod dlq_watch;
+mod doctor;
 mod files;
 mod global;
 mod graph;
@@ -29,6 +30,7 @@ pub use dlq_export::DlqExportArgs;
 pub use dlq_purge::DlqPurgeArgs;
 pub use dlq_replay::{ReplayArgs, ReplayTarget};
 pub use dlq_watch::WatchArgs;
+pub use doctor::DoctorArgs;
 pub use files::Files;
 pub use global::{GlobalArgs, LogFormat, OutputFormat};
 pub use graph::{GraphArgs, Picture};
@@ -82,6 +84,7 @@ pub enum Command {
     Consume(ConsumeArgs),
     #[command(subcommand)]
     Dlq(DlqCommand),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

@@ -300,7 +300,11 @@ pub(super) async fn listed(
 
 /// When the first message died. That it cannot be told is no reason to list
 /// nothing: somebody may have taken it meanwhile, or may not be let read it.
-async fn oldest(management: &Management, vhost: &VhostName, queue: &QueueName) -> Option<u64> {
+pub(super) async fn oldest(
+    management: &Management,
+    vhost: &VhostName,
+    queue: &QueueName,
+) -> Option<u64> {
     let look = match management.look(vhost, queue, 1, 0).await {
         Ok(look) => look,
         Err(error) => {

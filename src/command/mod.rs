@@ -19,6 +19,7 @@ mod dlq_replace;
 mod dlq_replay;
 mod dlq_take;
 mod dlq_watch;
+mod doctor;
 mod headers;
 mod message_schemas;
 mod publish;
@@ -177,6 +178,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dlq(DlqCommand::Purge(args)) => {
             block_on_threads(dlq_purge::run(&args, &session(cli.global)?))
         }
+        Command::Doctor(args) => block_on(doctor::run(&args, &session(cli.global)?)),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "mq", &mut script);

@@ -59,6 +59,26 @@ pub(super) fn check(survey: &Survey<'_>, findings: &mut Vec<Finding>) -> bool {
     steps > MOST_STEPS
 }
 
+/// Queues that what they reject comes back to without a wait on the way: the
+/// first of each loop.
+pub(super) fn pauseless(survey: &Survey<'_>) -> Vec<QueueName> {
+    let graph = Graph::new(survey);
+    let at_once: Vec<Vec<usize>> = graph
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(from, to)| {
+            let pauses = |at: &usize| graph.is_waiting(from) || graph.is_waiting(*at);
+            to.iter().copied().filter(|at| !pauses(at)).collect()
+        })
+        .collect();
+    let first = rings(&at_once).into_iter().filter_map(|ring| {
+        let (name, _) = graph.queues.get(*ring.first()?)?;
+        Some((*name).clone())
+    });
+    first.collect()
+}
+
 impl<'s> Graph<'s> {
     fn new(survey: &'s Survey<'_>) -> Self {
         let queues: Vec<(&QueueName, &Queue)> = survey

@@ -22,7 +22,7 @@ mod survey;
 
 use crate::broker::BrokerFacts;
 use crate::diagnostic::Level;
-use crate::topology::Topology;
+use crate::topology::{QueueName, Topology};
 
 pub use feeds::{Feed, Feeds, feeds};
 pub use finding::{Finding, Rule, Subject};
@@ -56,6 +56,13 @@ pub fn lint(topology: &Topology, facts: Option<&BrokerFacts>) -> Vec<Finding> {
     bindings::check(&survey, &mut findings);
     findings.sort_by(|a, b| (a.code, &a.subject).cmp(&(b.code, &b.subject)));
     findings
+}
+
+/// The first queue of each loop in which what is rejected comes back at once,
+/// without waiting anywhere.
+#[must_use]
+pub fn pauseless_loops(topology: &Topology) -> Vec<QueueName> {
+    cycles::pauseless(&Survey::new(topology, None))
 }
 
 /// The mistakes that are mistakes on every version: what can be said before it

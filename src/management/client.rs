@@ -100,6 +100,24 @@ impl Management {
         self.answer(request, doing).await
     }
 
+    /// The same where a broker that is not well answers 503 with what is wrong.
+    pub(super) async fn get_even_if_unwell<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        doing: &str,
+    ) -> Result<T> {
+        let request = self.request(Method::GET, path, doing)?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error, doing))?;
+        match response.status() {
+            StatusCode::SERVICE_UNAVAILABLE => self.content(response, doing).await,
+            status if status.is_success() => self.content(response, doing).await,
+            status => Err(self.refused(status, response, doing).await),
+        }
+    }
+
     /// A list, with parameters of its own.
     pub(super) async fn list<T: DeserializeOwned>(
         &self,
@@ -168,6 +186,10 @@ impl Management {
         if !status.is_success() {
             return Err(self.refused(status, response, doing).await);
         }
+        self.content(response, doing).await
+    }
+
+    async fn content<T: DeserializeOwned>(&self, response: Response, doing: &str) -> Result<T> {
         let bytes = response
             .bytes()
             .await

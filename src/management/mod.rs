@@ -6,9 +6,12 @@
 
 mod bindings;
 mod client;
+mod clients;
+mod contents;
 mod counts;
 mod history;
 mod messages;
+mod nodes;
 mod observe;
 mod policies;
 mod queue;

@@ -91,7 +91,7 @@ impl Management {
         })
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         vhost: &VhostName,
         detail: Detail,
@@ -108,7 +108,7 @@ impl Management {
 }
 
 /// What was read, as a topology.
-fn assemble(
+pub(super) fn assemble(
     exchanges: Vec<WireExchange>,
     queues: &[WireQueue],
     bindings: Vec<WireBinding>,
@@ -148,13 +148,15 @@ fn assemble(
 
 /// How much is to be known of queues and exchanges.
 #[derive(Clone, Copy)]
-enum Detail {
+pub(super) enum Detail {
     /// As they were declared.
     Declared,
     /// With the policies in force.
     Effective,
     /// The same, and with what the broker counts.
     Counted,
+    /// The same, and with what clients do there.
+    Worked,
 }
 
 impl Detail {
@@ -175,6 +177,10 @@ impl Detail {
                 "columns",
                 "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,delivery_limit,messages,messages_ready,messages_unacknowledged,message_bytes,consumers,message_stats.ack,message_stats.deliver_no_ack,message_stats.get_no_ack",
             )],
+            Self::Worked => &[(
+                "columns",
+                "name,durable,auto_delete,exclusive,type,arguments,effective_policy_definition,policy,operator_policy,delivery_limit,messages,messages_details.rate,consumers,members,message_stats.publish,message_stats.publish_details.rate,message_stats.deliver,message_stats.deliver_details.rate,message_stats.redeliver,message_stats.redeliver_details.rate,message_stats.ack,message_stats.ack_details.rate",
+            )],
         }
     }
 
@@ -187,7 +193,7 @@ impl Detail {
                     "name,type,durable,auto_delete,internal,arguments",
                 ),
             ],
-            Self::Effective | Self::Counted => &[(
+            Self::Effective | Self::Counted | Self::Worked => &[(
                 "columns",
                 "name,type,durable,auto_delete,internal,arguments,effective_policy_definition",
             )],

@@ -121,7 +121,7 @@ pub(super) fn kind_of(queue: &WireQueue) -> QueueType {
 /// The delivery limit in force: none on classic queues and streams; what 4.x
 /// says itself, or what argument and policy amount to on 3.x. Nothing is assumed
 /// of what the broker does not tell.
-fn told_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
+pub(super) fn told_limit(queue: &WireQueue, facts: &BrokerFacts) -> EffectiveLimit {
     if kind_of(queue) != QueueType::Quorum {
         return EffectiveLimit::None;
     }
@@ -161,8 +161,10 @@ pub(super) fn observed_now(queue: &WireQueue, facts: &BrokerFacts) -> ObservedQu
         unacknowledged: queue.messages_unacknowledged,
         consumers: queue.consumers,
         taken: queue.messages.map(|_| {
-            let totals = &queue.message_stats;
-            totals.ack + totals.deliver_no_ack + totals.get_no_ack
+            let stats = queue.message_stats.as_ref();
+            stats.map_or(0, |stats| {
+                stats.ack + stats.deliver_no_ack + stats.get_no_ack
+            })
         }),
         arguments: table_from_json(&queue.arguments),
         policy: queue

@@ -27,14 +27,32 @@ pub(super) struct WireQueue {
     pub(super) messages_ready: Option<u64>,
     pub(super) messages_unacknowledged: Option<u64>,
     pub(super) consumers: Option<u64>,
-    pub(super) message_stats: WireTotals,
+    /// The name of the policy in force.
+    pub(super) policy: Option<String>,
+    pub(super) operator_policy: Option<String>,
+    pub(super) messages_details: WireRate,
+    pub(super) message_stats: Option<WireMessageStats>,
 }
 
-/// Counters of a queue since it or its node was started; absent while they are 0.
+/// How fast a count changes, per second.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WireTotals {
+pub(super) struct WireRate {
+    pub(super) rate: f64,
+}
+
+/// What was counted in a queue or on a channel; each is missing before it happens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireMessageStats {
+    pub(super) publish: u64,
+    pub(super) publish_details: WireRate,
+    pub(super) deliver: u64,
+    pub(super) deliver_details: WireRate,
+    pub(super) redeliver: u64,
+    pub(super) redeliver_details: WireRate,
     pub(super) ack: u64,
+    pub(super) ack_details: WireRate,
     pub(super) deliver_no_ack: u64,
     pub(super) get_no_ack: u64,
 }

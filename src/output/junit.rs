@@ -49,12 +49,12 @@ fn case(proof: &Proof, xml: &mut String) {
 }
 
 /// Readers make blanks of line ends and tabs in attributes, if these are not named.
-fn attribute(text: &str) -> String {
+pub(super) fn attribute(text: &str) -> String {
     escaped(text).replace('\n', "&#10;").replace('\t', "&#9;")
 }
 
 /// XML has no way to say most control characters, so they are shown in Rust's.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut xml = String::with_capacity(text.len());
     for c in printable(text).chars() {
         match c {

@@ -23,6 +23,8 @@ mod dlq_list;
 mod dlq_purge;
 mod dlq_replay;
 mod dlq_watch;
+mod doctor;
+mod doctor_wrong;
 mod exec_stream;
 mod exec_stream_failures;
 mod export;

@@ -66,6 +66,11 @@ fn help_of_dlq() {
 }
 
 #[test]
+fn help_of_doctor() {
+    check("doctor", &["doctor", "--help"]);
+}
+
+#[test]
 fn help_of_the_rest() {
     check("completions", &["completions", "--help"]);
     check("man", &["man", "--help"]);
@@ -86,6 +91,7 @@ fn the_manual_has_every_command_and_every_exit_code() {
         "mq-dlq-inspect",
         "mq-dlq-export",
         "mq-dlq-purge",
+        "mq-doctor",
     ] {
         assert!(manual.contains(&command.replace('-', "\\-")), "{command}");
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 29] = [
+const LAYERS: [(&str, &[&str]); 30] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -32,6 +32,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("definitions", &[]),
     ("plan", &["topologyfile"]),
     ("deadletter", &[]),
+    ("doctor", &[]),
     ("graph", &["topologyfile"]),
     ("query", &[]),
     ("amqp", &[]),
