@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
+use crate::cli::{BrowseArgs, DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 
 /// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
@@ -13,6 +13,7 @@ use crate::cli::{DlqExportArgs, DlqPurgeArgs, ReplayArgs};
 pub enum DlqCommand {
     List(ListArgs),
     Inspect(InspectArgs),
+    Browse(BrowseArgs),
     Replay(ReplayArgs),
     Export(DlqExportArgs),
     Purge(DlqPurgeArgs),

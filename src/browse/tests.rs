@@ -1,0 +1,1 @@
+//! Tables of what keys do, and pictures of the screens.
