@@ -151,6 +151,9 @@ impl Shell {
     }
 
     async fn happened(&mut self, event: Event, screen: &mut Screen) -> Result<()> {
+        if self.quits && self.stop.is_none() {
+            return Ok(());
+        }
         let event = match event {
             Event::Finished(mut outcome) => {
                 self.stop = None;
@@ -237,7 +240,11 @@ impl Shell {
                     }
                 }
                 Effect::Redraw => screen.wipe()?,
-                Effect::Suspend => suspend(screen).await?,
+                Effect::Suspend => {
+                    suspend(screen).await?;
+                    let (columns, rows) = Screen::size();
+                    self.browser.update(Event::Resize(columns, rows));
+                }
                 Effect::Quit => self.leave(INTERRUPT),
             }
         }

@@ -82,7 +82,7 @@ impl Screen {
                 .queue(EnableBracketedPaste)?
                 .queue(Hide)?
                 .flush()?;
-            self.terminal.clear()
+            self.all_anew()
         });
         taken.map_err(|error| {
             give_back();
@@ -118,7 +118,14 @@ impl Screen {
     /// # Errors
     /// When the terminal is gone.
     pub fn wipe(&mut self) -> Result<()> {
-        self.terminal.clear().map_err(|error| failed(&error))
+        self.all_anew().map_err(|error| failed(&error))
+    }
+
+    /// ratatui's own way to clear asks the terminal for its cursor, and the answer
+    /// would be read as keys.
+    fn all_anew(&mut self) -> io::Result<()> {
+        let (columns, rows) = Self::size();
+        self.terminal.resize(Rect::new(0, 0, columns, rows))
     }
 
     /// What was said meanwhile.

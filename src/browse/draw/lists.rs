@@ -18,6 +18,9 @@ use crate::output::{
 /// The widest name of a queue or vhost in a list.
 const NAME: usize = 40;
 
+/// Below so many columns a list leaves out what can be missed.
+const NARROW: usize = 60;
+
 /// From so many columns on, a message's line says what happened to it.
 const WIDE: usize = 110;
 
@@ -104,13 +107,15 @@ fn queue_table(frame: &mut Frame<'_>, browser: &Browser) {
     let queue_name = |queue: &ListedQueue| one_line(&queue.queue, NAME);
     let vhost_name = |queue: &ListedQueue| one_line(&queue.vhost, NAME);
     let share = frame.columns() / 3;
+    let is_narrow = frame.columns() < NARROW;
     let mut columns = vec![
         column("QUEUE", widest(&queue_name, 5).min(share)),
         number("READY", 9),
-        number("UNACKED", 7),
-        column("OLDEST", 8),
-        column("LOOK", 7),
     ];
+    if !is_narrow {
+        columns.extend([number("UNACKED", 7), column("OLDEST", 8)]);
+    }
+    columns.push(column("LOOK", 7));
     if browser.with_vhost {
         columns.insert(0, column("VHOST", widest(&vhost_name, 5).min(share / 2)));
     }
@@ -121,14 +126,12 @@ fn queue_table(frame: &mut Frame<'_>, browser: &Browser) {
         let Some(queue) = queues.row(place) else {
             break;
         };
-        let mut cells = vec![
-            queue_name(queue),
-            known_count(queue.observed.ready),
-            known_count(queue.observed.unacknowledged),
-            queue.oldest_seconds.map_or_else(|| "-".to_owned(), age),
-            queue.look.to_owned(),
-            fed_by(&queue.fed_by),
-        ];
+        let mut cells = vec![queue_name(queue), known_count(queue.observed.ready)];
+        if !is_narrow {
+            cells.push(known_count(queue.observed.unacknowledged));
+            cells.push(queue.oldest_seconds.map_or_else(|| "-".to_owned(), age));
+        }
+        cells.extend([queue.look.to_owned(), fed_by(&queue.fed_by)]);
         if browser.with_vhost {
             cells.insert(0, vhost_name(queue));
         }
@@ -244,7 +247,7 @@ pub(super) fn groups(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened) 
     let mut columns = vec![
         number("COUNT", 7),
         number("MARKED", 6),
-        column("WHAT HAPPENED", (frame.columns() / 2).saturating_sub(10)),
+        column("WHAT HAPPENED", (frame.columns() / 2).saturating_sub(3)),
     ];
     columns.push(column("ERROR", room_beside(&columns, frame.columns())));
     if opened.group_rows() > 0 {
@@ -291,12 +294,12 @@ pub(super) fn messages(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened
     frame.counts(&counts(opened));
     let is_wide = frame.columns() >= WIDE;
     let digits = opened.letters.len().to_string().len().max(1);
-    let mut columns = vec![
-        number("#", digits),
-        column("LAST DEATH", 17),
-        number("TRIES", 5),
-        column("KEY", (frame.columns() / 5).min(30)),
-    ];
+    let mut columns = vec![number("#", digits)];
+    let is_narrow = frame.columns() < NARROW;
+    if !is_narrow {
+        columns.extend([column("LAST DEATH", 17), number("TRIES", 5)]);
+    }
+    columns.push(column("KEY", (frame.columns() / 5).min(30)));
     if is_wide {
         columns.push(column("WHAT HAPPENED", frame.columns() / 5));
     }
@@ -310,6 +313,9 @@ pub(super) fn messages(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened
             break;
         };
         let mut cells = message_cells(at + 1, letter, room);
+        if is_narrow {
+            cells.drain(1..3);
+        }
         if is_wide {
             let letter = &letter.letter;
             let what = fate(letter.reason.as_deref(), letter.origin.as_deref());
