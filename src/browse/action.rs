@@ -42,7 +42,12 @@ pub(super) enum Step {
     /// What would be done, for a yes or no.
     Confirm(Page),
     /// What was done.
-    Report { page: Page, changed: bool },
+    /// `can_turn`: another way may do better.
+    Report {
+        page: Page,
+        changed: bool,
+        can_turn: bool,
+    },
 }
 
 /// What comes after a key.
@@ -118,6 +123,9 @@ impl Action {
             Step::Report {
                 page,
                 changed: takes || is_gone,
+                can_turn: is_preview
+                    && outcome.trouble.is_none()
+                    && self.what == What::Replay(ReplayTo::Original),
             }
         };
     }
@@ -163,12 +171,16 @@ impl Action {
                     Next::Stay
                 }
             },
-            Step::Report { page, changed } => match key {
+            Step::Report {
+                page,
+                changed,
+                can_turn,
+            } => match key {
                 Key::Enter | Key::Escape | Key::Backspace | Key::Interrupt | Key::Char('q') => {
                     Next::Close { reload: *changed }
                 }
                 // Straight to the queue, where the way through exchanges leads nowhere.
-                Key::Char('t') if self.what == What::Replay(ReplayTo::Original) && !*changed => {
+                Key::Char('t') if *can_turn => {
                     self.what = What::Replay(ReplayTo::OriginQueue);
                     Next::Do(Box::new(self.run(Doing::Preview(ReplayTo::OriginQueue))))
                 }

@@ -48,6 +48,15 @@ impl Queues {
         }
     }
 
+    /// What is known of a queue by looking into it is newer than any statistics.
+    pub(super) fn learned(&mut self, vhost: &str, queue: &str, ready: u64) {
+        for listed in &mut self.listed.queues {
+            if listed.vhost == vhost && listed.queue == queue {
+                listed.observed.ready = Some(ready);
+            }
+        }
+    }
+
     /// Those that the filter accepts.
     pub(super) fn refresh(&mut self, page: usize) {
         let words = self.filter.text.to_lowercase();

@@ -59,10 +59,11 @@ impl Browser {
             note: String::new(),
             number: 0,
         };
-        let mut effects = vec![Effect::List];
+        let mut effects = Vec::new();
         if let Some((vhost, queue)) = start.queue {
             effects.extend(browser.open(vhost, queue));
         }
+        effects.push(Effect::List);
         (browser, effects)
     }
 
@@ -280,8 +281,12 @@ impl Browser {
             Wish::Nothing => Vec::new(),
             Wish::Reload => self.reload(),
             Wish::Close => {
+                if opened.is_loaded {
+                    self.queues
+                        .learned(&opened.vhost, &opened.queue, opened.ready);
+                }
                 self.opened = None;
-                self.reload()
+                Vec::new()
             }
             Wish::Refilter => {
                 self.number += 1;
@@ -304,10 +309,12 @@ impl Browser {
         self.reload()
     }
 
-    /// Asks anew for what is shown; from the list of queues for that list.
+    /// Asks anew for what is shown, unless that is awaited already.
     fn reload(&mut self) -> Vec<Effect> {
         self.number += 1;
         match &mut self.opened {
+            None if self.queues.is_awaited => Vec::new(),
+            Some(opened) if opened.awaited.is_some() => Vec::new(),
             None => {
                 self.queues.is_awaited = true;
                 vec![Effect::List]

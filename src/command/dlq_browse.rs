@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::session::Session;
@@ -63,6 +64,8 @@ pub(super) async fn run(
         browser,
         matcher: Matcher::start(send.clone()),
         send,
+        hands: Arc::default(),
+        newest: Arc::default(),
         stop: None,
         looked: Arc::default(),
         quits: false,
@@ -103,6 +106,11 @@ struct Shell {
     browser: Browser,
     matcher: Matcher,
     send: UnboundedSender<Event>,
+    /// Who takes messages and puts them back: two at once would not see those of
+    /// each other.
+    hands: Arc<Mutex<()>>,
+    /// The number of the newest load.
+    newest: Arc<AtomicU64>,
     /// Ends the job that runs.
     stop: Option<UnboundedSender<u8>>,
     looked: Arc<AtomicU64>,
@@ -199,8 +207,9 @@ impl Shell {
             match effect {
                 Effect::List => {
                     let (session, send) = (Arc::clone(&self.session), self.send.clone());
-                    let all_vhosts = self.all_vhosts;
+                    let (all_vhosts, hands) = (self.all_vhosts, Arc::clone(&self.hands));
                     tokio::spawn(async move {
+                        let _alone = hands.lock().await;
                         let listed = ask::list(&session, all_vhosts).await;
                         let _ = send.send(Event::Listed(listed.map_err(|it| ask::trouble(&it))));
                     });
@@ -211,10 +220,14 @@ impl Shell {
                     queue,
                 } => {
                     let (session, send) = (Arc::clone(&self.session), self.send.clone());
-                    let limit = self.limit;
+                    let (limit, hands) = (self.limit, Arc::clone(&self.hands));
+                    let newest = Arc::clone(&self.newest);
+                    newest.store(number, Ordering::Relaxed);
+                    let is_stale = move || newest.load(Ordering::Relaxed) != number;
                     tokio::spawn(async move {
-                        let loaded = ask::load(&session, &vhost, &queue, limit).await;
-                        let loaded = loaded.map_err(|it| ask::trouble(&it));
+                        let _alone = hands.lock().await;
+                        let loaded = ask::load(&session, &vhost, &queue, limit, &is_stale).await;
+                        let loaded = loaded.map_err(|it| ask::trouble_of(&vhost, &queue, &it));
                         let _ = send.send(Event::Loaded(number, loaded));
                     });
                 }
@@ -228,8 +241,9 @@ impl Shell {
                     self.stop = Some(stop);
                     self.looked = Arc::default();
                     let (session, send) = (Arc::clone(&self.session), self.send.clone());
-                    let looked = Arc::clone(&self.looked);
+                    let (looked, hands) = (Arc::clone(&self.looked), Arc::clone(&self.hands));
                     tokio::spawn(async move {
+                        let _alone = hands.lock().await;
                         let outcome = job::run(job, &session, stopped, looked).await;
                         let _ = send.send(Event::Finished(outcome));
                     });

@@ -51,7 +51,7 @@ fn sources() -> Vec<(PathBuf, String)> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|it| it == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 found.push((path, text));
             }

@@ -44,10 +44,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, action: &Action) {
                 ("↑↓", "scroll"),
             ]);
         }
-        Step::Report { page, changed } => {
+        Step::Report { page, can_turn, .. } => {
             text(frame, page);
-            let can_turn = !changed && action.what == What::Replay(ReplayTo::Original);
-            if can_turn {
+            if *can_turn {
                 frame.keys(&[("Enter", "go on"), ("t", "straight to the queue instead")]);
             } else {
                 frame.keys(&[("↑↓", "scroll"), ("Enter", "go on")]);

@@ -65,6 +65,9 @@ pub(super) fn queues(frame: &mut Frame<'_>, browser: &Browser) {
     frame.title("mq dlq browse");
     if let Some(page) = &queues.trouble {
         text(frame, page);
+        if queues.is_awaited {
+            frame.status("asking again …");
+        }
         frame.keys(&[("R", "try again"), ("q", "quit"), ("?", "help")]);
         return;
     }
@@ -238,6 +241,9 @@ pub(super) fn trouble(frame: &mut Frame<'_>, opened: &Opened, page: &Page) {
         one_line(&opened.queue, NAME)
     ));
     text(frame, page);
+    if opened.awaited.is_some() {
+        frame.status("asking again …");
+    }
     frame.keys(&[("R", "try again"), ("Esc", "back"), ("?", "help")]);
 }
 

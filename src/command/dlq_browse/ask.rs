@@ -20,7 +20,22 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 pub(super) fn trouble(error: &Error) -> Trouble {
     Trouble {
         text: error.to_string(),
-        is_gone: error.kind() == ErrorKind::NotFound,
+        is_gone: false,
+    }
+}
+
+/// The same, where a queue was asked about that need not be there any more.
+pub(super) fn trouble_of(vhost: &str, queue: &str, error: &Error) -> Trouble {
+    if error.kind() != ErrorKind::NotFound {
+        return trouble(error);
+    }
+    // 4.3 says so too to users who may not see the vhost.
+    let text = format!(
+        "queue '{queue}' in vhost '{vhost}' does not exist any more, or you may not see it\n  help: R shows the queues there are"
+    );
+    Trouble {
+        text,
+        is_gone: true,
     }
 }
 
@@ -50,12 +65,14 @@ pub(super) fn in_vhost(
 
 /// The first messages of a queue, over AMQP: as it carries them, types of headers
 /// included, they are met again when something is done with them. They stay out
-/// until all are read, and go back in their order.
+/// until all are read, and go back in their order; also as soon as nobody wants to
+/// see them any more, which `is_stale` says.
 pub(super) async fn load(
     session: &Session,
     vhost: &str,
     queue: &str,
     limit: u32,
+    is_stale: &(dyn Fn() -> bool + Send + Sync),
 ) -> Result<Loaded> {
     let (session, vhost, queue) = in_vhost(session, vhost, queue)?;
     let connection = session.connect("mq dlq browse", Frames::Large).await?;
@@ -65,7 +82,7 @@ pub(super) async fn load(
         let may = may_take(&session, &management, &vhost, &queue, "dlq inspect", false);
         let permit = may.await?;
         let ready = ready_now(&connection, &vhost, &queue).await?;
-        read(&connection, &queue, &permit, ready, limit).await
+        read(&connection, &queue, &permit, ready, limit, is_stale).await
     }
     .await;
     connection.close().await;
@@ -78,6 +95,7 @@ async fn read(
     permit: &Permit,
     ready: u64,
     limit: u32,
+    is_stale: &(dyn Fn() -> bool + Send + Sync),
 ) -> Result<Loaded> {
     let observed = &permit.observed;
     let messages = observed.messages.map(|messages| messages.max(ready));
@@ -96,6 +114,9 @@ async fn read(
         bytes += taken.delivery.body.len();
         walk.keep(taken.tag);
         letters.push(BrowsedLetter::new(taken.delivery, BODY_BYTES));
+        if is_stale() {
+            break;
+        }
         if bytes >= MOST_BYTES && (letters.len() as u64) < count {
             is_cut_by_size = true;
             break;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::ask::{in_vhost, trouble};
+use super::ask::{in_vhost, trouble, trouble_of};
 use crate::browse::{Doing, Job, Outcome};
 use crate::command::dlq_chosen::Chosen;
 use crate::command::dlq_guard::may_take;
@@ -16,7 +16,7 @@ use crate::command::dlq_replay::{Repair, ReplayOrder, replay};
 use crate::command::dlq_take::{Target, Wanted, take};
 use crate::command::session::Session;
 use crate::deadletter::{Marked, ReplayTo, Stay};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{Existing, LineFile, Took, export_text, purge_text, replay_text};
 use crate::topology::{QueueName, VhostName};
 
@@ -31,14 +31,15 @@ pub(super) async fn run(
     stop: UnboundedReceiver<u8>,
     looked: Arc<AtomicU64>,
 ) -> Outcome {
-    let failed = |error: &Error| Outcome {
-        text: String::new(),
-        count: 0,
-        trouble: Some(trouble(error)),
-    };
     let (session, vhost, queue) = match in_vhost(session, &job.vhost, &job.queue) {
         Ok(names) => names,
-        Err(error) => return failed(&error),
+        Err(error) => {
+            return Outcome {
+                text: String::new(),
+                count: 0,
+                trouble: Some(trouble(&error)),
+            };
+        }
     };
     let mut work = Work {
         session: &session,
@@ -53,7 +54,11 @@ pub(super) async fn run(
         Doing::Export(name) => work.export(&name, job.marked).await,
         Doing::Purge => work.purge(job.marked).await,
     };
-    done.unwrap_or_else(|error| failed(&error))
+    done.unwrap_or_else(|error| Outcome {
+        text: String::new(),
+        count: 0,
+        trouble: Some(trouble_of(vhost.as_str(), queue.as_str(), &error)),
+    })
 }
 
 struct Work<'a> {
