@@ -96,7 +96,7 @@ async fn walk(
     let replacer = Replacer::open(connection, session, wanted.vhost, queue, permit).await?;
     let kind = &permit.observed.kind;
     let mut walk = Walk::open(connection, queue, kind, count, permit.typical_body()).await?;
-    if replacer.is_some() {
+    if permit.one_by_one() {
         walk.one_by_one();
     }
     let mut taking = Taking {

@@ -347,6 +347,33 @@ fn a_queue_that_must_not_be_looked_at_is_refused_with_the_ways_out() {
     assert_eq!(vhost.ready("limited"), 1);
 }
 
+/// RabbitMQ deletes such a queue with all its messages as soon as its last
+/// consumer leaves, so that nobody who only looks may be one.
+#[test]
+fn a_queue_that_goes_with_its_last_consumer_stays() {
+    let vhost = Vhost::new();
+    let body = json!({"durable": true, "auto_delete": true, "arguments": {}});
+    vhost.api(
+        reqwest::Method::PUT,
+        &["queues", &vhost.name, "auto"],
+        &body,
+    );
+    vhost.publish_all("auto", &["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+    let exported = vhost.mq(["dlq", "export", "auto"]).run().code(0);
+    assert_eq!(exported.stdout.lines().count(), 3);
+    vhost.mq(["dlq", "replay", "auto", "--dry-run"]).run();
+    assert_eq!(vhost.ready("auto"), 3);
+    let mut browsing = Browsing::start(&vhost, &["auto"]);
+    browsing.leads("", "3 messages");
+    browsing.leads("\r ", "1 marked");
+    browsing.leads("p", "Remove 1 message ");
+    browsing.leads("auto\r", "purged 1 message ");
+    browsing.leads(ENTER, "2 messages");
+    browsing.types("q");
+    assert_eq!(browsing.ends(), 0);
+    assert_eq!(vhost.ready("auto"), 2);
+}
+
 #[test]
 fn a_hostile_message_drives_nothing() {
     let vhost = rejected("classic", 0);

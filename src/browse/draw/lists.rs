@@ -6,7 +6,7 @@ use super::frame::{Column, Frame, room_beside};
 use super::text;
 use crate::browse::BrowsedLetter;
 use crate::browse::filter::FilterLine;
-use crate::browse::opened::{Opened, View};
+use crate::browse::opened::Opened;
 use crate::browse::page::Page;
 use crate::browse::state::Browser;
 use crate::browse::wrap::tail;
@@ -366,7 +366,6 @@ pub(super) fn message(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened,
     if !browser.note.is_empty() {
         frame.status(&browser.note);
     }
-    debug_assert!(matches!(opened.view, View::Message(_)), "only then");
     frame.keys(&[
         ("↑↓", "scroll"),
         ("n b", "next, before"),

@@ -103,8 +103,7 @@ async fn read(
     let count = u64::from(most).min(ready);
     let typical = permit.typical_body();
     let mut walk = Walk::open(connection, queue, &observed.kind, count, typical).await?;
-    if observed.auto_delete {
-        // It would go with our consumer.
+    if permit.one_by_one() {
         walk.one_by_one();
     }
     let mut letters = Vec::new();

@@ -15,7 +15,7 @@ use crate::command::dlq_chosen::Chosen;
 use crate::command::dlq_guard::{may_take, ready_now};
 use crate::command::dlq_replace::Replacer;
 use crate::command::session::Session;
-use crate::deadletter::{Aiming, ComingBack, PeekRisk, ReplayReport, ReplayTo};
+use crate::deadletter::{Aiming, ComingBack, ReplayReport, ReplayTo};
 use crate::error::{Error, Result};
 use crate::routing::Router;
 use crate::topology::{QueueName, VhostName};
@@ -95,7 +95,7 @@ pub(in crate::command) async fn replay(
     if let (Some(limit), Chosen::All) = (order.limit, &order.chosen) {
         walk.ahead_at_most(limit);
     }
-    if permit.risk != PeekRisk::Safe {
+    if permit.one_by_one() {
         walk.one_by_one();
     }
     let rules = Rules {
