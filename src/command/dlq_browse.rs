@@ -242,9 +242,13 @@ impl Shell {
                     self.looked = Arc::default();
                     let (session, send) = (Arc::clone(&self.session), self.send.clone());
                     let (looked, hands) = (Arc::clone(&self.looked), Arc::clone(&self.hands));
-                    tokio::spawn(async move {
+                    let working = tokio::spawn(async move {
                         let _alone = hands.lock().await;
-                        let outcome = job::run(job, &session, stopped, looked).await;
+                        job::run(job, &session, stopped, looked).await
+                    });
+                    tokio::spawn(async move {
+                        // Also when it broke down: whoever leaves waits for its end.
+                        let outcome = working.await.unwrap_or_else(|error| job::broken(&error));
                         let _ = send.send(Event::Finished(outcome));
                     });
                 }

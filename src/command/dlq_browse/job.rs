@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinError;
 
 use super::ask::{in_vhost, trouble, trouble_of};
 use crate::browse::{Doing, Job, Outcome};
@@ -16,7 +17,7 @@ use crate::command::dlq_replay::{Repair, ReplayOrder, replay};
 use crate::command::dlq_take::{Target, Wanted, take};
 use crate::command::session::Session;
 use crate::deadletter::{Marked, ReplayTo, Stay};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::output::{Existing, LineFile, Took, export_text, purge_text, replay_text};
 use crate::topology::{QueueName, VhostName};
 
@@ -59,6 +60,17 @@ pub(super) async fn run(
         count: 0,
         trouble: Some(trouble_of(vhost.as_str(), queue.as_str(), &error)),
     })
+}
+
+/// What is known of a job that ended by a bug.
+pub(super) fn broken(error: &JoinError) -> Outcome {
+    let error = Error::new(ErrorKind::Internal, format!("this is a bug in mq: {error}"))
+        .hint("messages under way may be in both places, all others are where they were");
+    Outcome {
+        text: String::new(),
+        count: 0,
+        trouble: Some(trouble(&error)),
+    }
 }
 
 struct Work<'a> {
