@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::cli::{CheckArgs, DlqExportArgs, DlqPurgeArgs, ReplayArgs, WatchArgs};
+use crate::cli::{BrowseArgs, CheckArgs, DlqExportArgs, DlqPurgeArgs, ReplayArgs, WatchArgs};
 
 /// See what is in a dead-letter queue and why, keep it, send it back.
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,7 @@ pub enum DlqCommand {
     Check(CheckArgs),
     Watch(WatchArgs),
     Inspect(InspectArgs),
+    Browse(BrowseArgs),
     Replay(ReplayArgs),
     Export(DlqExportArgs),
     Purge(DlqPurgeArgs),

@@ -2,6 +2,7 @@
 
 mod consume;
 mod dlq;
+mod dlq_browse;
 mod dlq_check;
 mod dlq_export;
 mod dlq_purge;
@@ -25,6 +26,7 @@ use clap_complete::Shell;
 
 pub use consume::{ConsumeArgs, DeadLetterArg, OnExhaustedArg, RetryBodyArg, StrategyArg};
 pub use dlq::{DlqCommand, InspectArgs, ListArgs};
+pub use dlq_browse::BrowseArgs;
 pub use dlq_check::CheckArgs;
 pub use dlq_export::DlqExportArgs;
 pub use dlq_purge::DlqPurgeArgs;

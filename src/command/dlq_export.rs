@@ -1,20 +1,22 @@
 //! `mq dlq export`: messages to lines of JSON, with or without taking them out.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use super::dlq_chosen::Chosen;
 use super::dlq_guard::may_take;
 use super::dlq_take::{Target, Wanted, take};
 use super::session::Session;
+use super::signals;
 use crate::cli::DlqExportArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{self, Existing, Format, LineFile, export_json, export_text};
-use crate::query::Filter;
 use crate::topology::QueueName;
 
 pub(super) async fn run(args: &DlqExportArgs, session: &Session) -> anyhow::Result<Exit> {
     let queue = QueueName::of_existing(&args.queue)?;
-    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    let chosen = Chosen::by(args.filter.as_deref())?;
     let vhost = session.vhost()?;
     must_be_a_file(args)?;
     let management = session.management()?;
@@ -32,11 +34,13 @@ pub(super) async fn run(args: &DlqExportArgs, session: &Session) -> anyhow::Resu
         command: "mq dlq export",
         vhost,
         queue: &queue,
-        filter,
+        chosen,
         limit: args.limit,
         remove: args.remove,
+        looked: Arc::default(),
     };
-    let (took, result) = take(&wanted, &permit, &mut target, session).await;
+    let mut signals = signals::listen()?;
+    let (took, result) = take(wanted, &permit, &mut target, session, &mut signals).await;
     let result = result.and_then(|()| match &mut target {
         Target::File(file) if file.can_be_safe() => file.sync(),
         Target::File(file) => file.write(),

@@ -40,6 +40,13 @@ pub(super) struct Permit {
 }
 
 impl Permit {
+    /// Whether messages are to be taken one at a time, and without a consumer:
+    /// where a return can harm them, and from a queue that goes with its last
+    /// consumer, and all its messages with it (`auto-delete`).
+    pub(super) fn one_by_one(&self) -> bool {
+        self.risk != PeekRisk::Safe || self.observed.auto_delete
+    }
+
     /// The usual size of a body in bytes; where the broker does not tell, much, so
     /// that not too many come at once.
     pub(super) fn typical_body(&self) -> usize {

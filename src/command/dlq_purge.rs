@@ -6,17 +6,19 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::dlq_chosen::Chosen;
 use super::dlq_guard::{Permit, may_take, ready_now};
 use super::dlq_take::{Target, Wanted, take};
 use super::session::Session;
+use super::signals;
 use crate::amqp::Frames;
 use crate::cli::DlqPurgeArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::output::{self, Existing, LineFile, Took, purge_json, purge_text, when};
-use crate::query::Filter;
 use crate::topology::{QueueName, VhostName};
 
 /// The longest part of a file's name that comes from the queue's, in bytes.
@@ -24,7 +26,7 @@ const NAME_PART: usize = 150;
 
 pub(super) async fn run(args: &DlqPurgeArgs, session: &Session) -> anyhow::Result<Exit> {
     let queue = QueueName::of_existing(&args.queue)?;
-    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    let chosen = Chosen::by(args.filter.as_deref())?;
     let vhost = session.vhost()?;
     if (args.backup.as_ref()).is_some_and(|path| path.as_os_str() == "-") {
         return Err(Error::new(
@@ -34,7 +36,7 @@ pub(super) async fn run(args: &DlqPurgeArgs, session: &Session) -> anyhow::Resul
         .hint("name it with --backup FILE (a file of that name is ./-), or give --no-backup")
         .into());
     }
-    let is_whole = filter.is_none() && args.limit.is_none();
+    let is_whole = args.filter.is_none() && args.limit.is_none();
     if args.no_backup && is_whole {
         return Ok(purge_whole(args, session, vhost, &queue).await?);
     }
@@ -53,7 +55,7 @@ pub(super) async fn run(args: &DlqPurgeArgs, session: &Session) -> anyhow::Resul
     connection.close().await;
     let ready = ready?;
     confirm(args, &queue, ready)?;
-    purge(args, session, vhost, &queue, filter, &permit).await
+    purge(args, session, vhost, &queue, chosen, &permit).await
 }
 
 async fn purge(
@@ -61,7 +63,7 @@ async fn purge(
     session: &Session,
     vhost: &VhostName,
     queue: &QueueName,
-    filter: Option<Filter>,
+    chosen: Chosen,
     permit: &Permit,
 ) -> anyhow::Result<Exit> {
     let mut target = if args.no_backup {
@@ -76,11 +78,13 @@ async fn purge(
         command: "mq dlq purge",
         vhost,
         queue,
-        filter,
+        chosen,
         limit: args.limit,
         remove: true,
+        looked: Arc::default(),
     };
-    let (took, result) = take(&wanted, permit, &mut target, session).await;
+    let mut signals = signals::listen()?;
+    let (took, result) = take(wanted, permit, &mut target, session, &mut signals).await;
     let path = match &target {
         Target::File(file) => Some(file.path().to_owned()),
         Target::Nowhere | Target::StandardOutput => None,
@@ -169,7 +173,7 @@ fn confirm(args: &DlqPurgeArgs, queue: &QueueName, ready: u64) -> Result<()> {
 }
 
 /// A file that is named after the queue and the time.
-fn new_backup(queue: &QueueName) -> Result<LineFile> {
+pub(super) fn new_backup(queue: &QueueName) -> Result<LineFile> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = when(now.ok().map(|since| since.as_secs()));
     let name = format!("{}-{}", file_name(queue), now.replace([':', '-'], ""));

@@ -9,16 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::dlq_chosen::Chosen;
 use super::dlq_guard::{Permit, ready_now};
 use super::dlq_replace::Replacer;
 use super::session::Session;
-use super::signals;
 use crate::amqp::{Connection, Frames, Taken, Walk};
-use crate::deadletter::{Letter, letter_json};
-use crate::error::{Error, ErrorKind, Result};
+use crate::deadletter::{Letter, Stay, letter_json};
+use crate::error::Result;
 use crate::message::{Delivery, Source, message_line};
 use crate::output::{self, LineFile, Progress, Took};
-use crate::query::Filter;
 use crate::topology::{QueueName, QueueType, VhostName};
 
 /// Lines and bytes that are secured on disk together, at most.
@@ -31,9 +30,11 @@ pub(super) struct Wanted<'a> {
     pub(super) command: &'static str,
     pub(super) vhost: &'a VhostName,
     pub(super) queue: &'a QueueName,
-    pub(super) filter: Option<Filter>,
+    pub(super) chosen: Chosen,
     pub(super) limit: Option<u64>,
     pub(super) remove: bool,
+    /// Counts the messages that were looked at, while it runs.
+    pub(super) looked: Arc<AtomicU64>,
 }
 
 /// Where the lines go to.
@@ -44,48 +45,36 @@ pub(super) enum Target {
     File(LineFile),
 }
 
-/// Takes what is wanted. What was done is told even when it ends in an error.
+/// Takes what is wanted, until a signal ends it in order. What was done is told
+/// even when it ends in an error.
 pub(super) async fn take(
-    wanted: &Wanted<'_>,
+    mut wanted: Wanted<'_>,
     permit: &Permit,
     target: &mut Target,
     session: &Session,
+    signals: &mut UnboundedReceiver<u8>,
 ) -> (Took, Result<()>) {
     let mut took = Took::default();
-    let result = connect_and_take(wanted, permit, target, session, &mut took).await;
+    let result = connect_and_take(&mut wanted, permit, target, session, &mut took, signals).await;
     (took, result)
 }
 
 async fn connect_and_take(
-    wanted: &Wanted<'_>,
+    wanted: &mut Wanted<'_>,
     permit: &Permit,
     target: &mut Target,
     session: &Session,
     took: &mut Took,
+    signals: &mut UnboundedReceiver<u8>,
 ) -> Result<()> {
-    let mut signals = signals::listen().map_err(|error| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("cannot listen for signals: {error}"),
-        )
-    })?;
     let connection = session.connect(wanted.command, Frames::Large).await?;
-    let taken = walk(
-        wanted,
-        permit,
-        target,
-        session,
-        took,
-        &connection,
-        &mut signals,
-    )
-    .await;
+    let taken = walk(wanted, permit, target, session, took, &connection, signals).await;
     connection.close().await;
     taken
 }
 
 async fn walk(
-    wanted: &Wanted<'_>,
+    wanted: &mut Wanted<'_>,
     permit: &Permit,
     target: &mut Target,
     session: &Session,
@@ -97,16 +86,17 @@ async fn walk(
     // What comes while this runs is not meant: a message that fails again and
     // comes back would be met without end.
     let ready = ready_now(connection, wanted.vhost, queue).await?;
-    let count = match (wanted.limit, &wanted.filter) {
-        (Some(limit), None) => ready.min(limit),
+    let count = match (wanted.limit, &wanted.chosen) {
+        (Some(limit), Chosen::All) => ready.min(limit),
         _ => ready,
     };
-    let looked = Arc::new(AtomicU64::new(0));
-    let progress = progress(wanted, target, session, &looked, count);
+    let removes_all =
+        wanted.remove && wanted.limit.is_none() && !matches!(wanted.chosen, Chosen::Marked(_));
+    let progress = progress(wanted, target, session, count);
     let replacer = Replacer::open(connection, session, wanted.vhost, queue, permit).await?;
     let kind = &permit.observed.kind;
     let mut walk = Walk::open(connection, queue, kind, count, permit.typical_body()).await?;
-    if replacer.is_some() {
+    if permit.one_by_one() {
         walk.one_by_one();
     }
     let mut taking = Taking {
@@ -118,14 +108,13 @@ async fn walk(
         took,
         pending: Vec::new(),
         pending_bytes: 0,
-        looked,
     };
     let result = taking.run(signals).await;
     let Taking { walk, .. } = taking;
     // Returns what was not acked, whatever happened before.
     let released = walk.release().await;
     drop(progress);
-    if wanted.remove && wanted.limit.is_none() && took.stopped_by.is_none() && result.is_ok() {
+    if removes_all && took.stopped_by.is_none() && result.is_ok() {
         let left = connection.queue_status(queue).await?;
         let left = left.map_or(0, |status| u64::from(status.ready));
         let more = left.saturating_sub(took.left_by_filter + took.unwritable);
@@ -148,31 +137,33 @@ fn progress(
     wanted: &Wanted<'_>,
     target: &Target,
     session: &Session,
-    looked: &Arc<AtomicU64>,
     total: u64,
 ) -> Option<Progress> {
     let prints_there = matches!(target, Target::StandardOutput) && output::data_is_on_terminal();
     if !session.shows_progress || prints_there || !Progress::is_possible() {
         return None;
     }
-    Some(Progress::bar(wanted.queue.to_string(), looked, total))
+    Some(Progress::bar(
+        wanted.queue.to_string(),
+        &wanted.looked,
+        total,
+    ))
 }
 
-struct Taking<'t, 'c> {
+struct Taking<'t, 'w, 'c> {
     walk: Walk<'c>,
     /// Where messages would not survive being put back.
     replacer: Option<Replacer<'c>>,
     counts_deliveries: bool,
-    wanted: &'t Wanted<'t>,
+    wanted: &'t mut Wanted<'w>,
     target: &'t mut Target,
     took: &'t mut Took,
     /// Tags of messages whose lines are not on disk yet.
     pending: Vec<u64>,
     pending_bytes: usize,
-    looked: Arc<AtomicU64>,
 }
 
-impl Taking<'_, '_> {
+impl Taking<'_, '_, '_> {
     async fn run(&mut self, signals: &mut UnboundedReceiver<u8>) -> Result<()> {
         loop {
             if self.is_enough() {
@@ -223,7 +214,7 @@ impl Taking<'_, '_> {
 
     fn is_enough(&self) -> bool {
         let so_far = self.took.written + self.pending.len() as u64;
-        self.wanted.limit.is_some_and(|limit| so_far >= limit)
+        self.wanted.limit.is_some_and(|limit| so_far >= limit) || self.wanted.chosen.is_over()
     }
 
     /// One message from its line on disk to its end: where it would go back, a copy
@@ -244,10 +235,13 @@ impl Taking<'_, '_> {
 
     fn decide(&mut self, taken: Taken) -> Result<()> {
         self.took.looked_at += 1;
-        self.looked.fetch_add(1, Ordering::Relaxed);
+        self.wanted.looked.fetch_add(1, Ordering::Relaxed);
         let Taken { tag, delivery } = taken;
-        if !self.is_meant(&delivery)? {
-            self.took.left_by_filter += 1;
+        if let Some(stay) = self.leaves_out(&delivery)? {
+            match stay {
+                Stay::Unmarked => self.took.unmarked += 1,
+                _ => self.took.left_by_filter += 1,
+            }
             self.walk.keep(tag);
             return Ok(());
         }
@@ -279,17 +273,14 @@ impl Taking<'_, '_> {
         Ok(())
     }
 
-    fn is_meant(&self, delivery: &Delivery) -> Result<bool> {
-        let Some(filter) = &self.wanted.filter else {
-            return Ok(true);
+    fn leaves_out(&mut self, delivery: &Delivery) -> Result<Option<Stay>> {
+        let json = if self.wanted.chosen.asks_a_filter() {
+            let letter = Letter::read(&delivery.properties);
+            letter_json(delivery, &letter, delivery.body.len(), usize::MAX)
+        } else {
+            serde_json::Value::Null
         };
-        let letter = Letter::read(&delivery.properties);
-        filter.accepts(&letter_json(
-            delivery,
-            &letter,
-            delivery.body.len(),
-            usize::MAX,
-        ))
+        self.wanted.chosen.leaves_out(delivery, &json)
     }
 
     fn line(&self, delivery: &Delivery) -> Result<String> {

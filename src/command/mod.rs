@@ -7,7 +7,9 @@ mod consume;
 mod consume_policy;
 mod consume_stream;
 mod dedupe_store;
+mod dlq_browse;
 mod dlq_check;
+mod dlq_chosen;
 mod dlq_export;
 mod dlq_guard;
 mod dlq_inspect;
@@ -167,6 +169,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Dlq(DlqCommand::Inspect(args)) => {
             block_on(dlq_inspect::run(&args, &session(cli.global)?))
+        }
+        Command::Dlq(DlqCommand::Browse(args)) => {
+            let term = environment("TERM");
+            block_on_threads(dlq_browse::run(args, term, session(cli.global)?))
         }
         Command::Dlq(DlqCommand::Replay(args)) => {
             let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment);

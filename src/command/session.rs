@@ -15,7 +15,7 @@ use crate::output::{self, Format};
 use crate::topology::{UserName, VhostName};
 
 /// Everything a command needs to know about its surroundings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     endpoints: Vec<Endpoint>,
     management: ManagementEndpoint,

@@ -13,6 +13,8 @@ const MOST_AIMS: usize = 200;
 pub enum Stay {
     /// The filter left it out.
     Filtered,
+    /// It is none of those that were marked.
+    Unmarked,
     /// The person at the keyboard left it out.
     Skipped,
     /// Its body was opened and closed again as it was.
@@ -37,6 +39,7 @@ impl Stay {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Filtered => "filtered",
+            Self::Unmarked => "unmarked",
             Self::Skipped => "skipped",
             Self::Unchanged => "unchanged",
             Self::Astray(Astray::NoOrigin | Astray::NoName(_)) => "no_origin",
@@ -55,6 +58,7 @@ impl Stay {
     pub fn why(&self) -> String {
         match self {
             Self::Filtered => "the filter leaves them out".to_owned(),
+            Self::Unmarked => "they are not marked".to_owned(),
             Self::Skipped => "you left them out".to_owned(),
             Self::Unchanged => "their body was left as it is".to_owned(),
             Self::Astray(Astray::NoOrigin) => {
@@ -91,7 +95,10 @@ impl Stay {
     /// Whether it was asked for.
     #[must_use]
     pub const fn is_a_wish(&self) -> bool {
-        matches!(self, Self::Filtered | Self::Skipped | Self::Unchanged)
+        matches!(
+            self,
+            Self::Filtered | Self::Unmarked | Self::Skipped | Self::Unchanged
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! A message by its content, to recognise its copy.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use crate::message::{Delivery, Properties};
 
@@ -21,15 +21,32 @@ impl Fingerprint {
         // A copy loses the id of a user who is not ours.
         properties.user_id = None;
         properties.message_id.as_ref().filter(|id| !id.is_empty())?;
+        Some(Self::made_of(&delivery.routing_key, &properties, delivery))
+    }
+
+    /// The fingerprint of everything in a message that stays the same while it
+    /// stands in one queue: only messages that are alike in all share it.
+    #[must_use]
+    pub fn of_content(delivery: &Delivery) -> Self {
+        let place = (&delivery.exchange, &delivery.routing_key);
+        Self::made_of(
+            place,
+            &without_delivery_headers(&delivery.properties),
+            delivery,
+        )
+    }
+
+    fn made_of(place: impl Hash, properties: &Properties, delivery: &Delivery) -> Self {
+        let properties = format!("{properties:?}");
         let half = |seed: u8| {
             let mut hasher = DefaultHasher::new();
             seed.hash(&mut hasher);
-            delivery.routing_key.hash(&mut hasher);
-            format!("{properties:?}").hash(&mut hasher);
+            place.hash(&mut hasher);
+            properties.hash(&mut hasher);
             delivery.body.hash(&mut hasher);
             hasher.finish()
         };
-        Some(Self(half(1), half(2)))
+        Self(half(1), half(2))
     }
 }
 

@@ -166,7 +166,9 @@ fn histogram(summary: &Summary) -> String {
     parts.join(", ")
 }
 
-fn span(first: Option<u64>, last: Option<u64>) -> String {
+/// From the first death to the last one, seconds since 1970.
+#[must_use]
+pub fn span(first: Option<u64>, last: Option<u64>) -> String {
     match (first, last) {
         (None, None) => "when is not known".to_owned(),
         (Some(first), Some(last)) if first != last => {
@@ -210,7 +212,7 @@ fn letters(inspection: &Inspection, summary: &Summary, width: Option<usize>) -> 
     for (row, (message, _)) in rows.into_iter().zip(&inspection.messages) {
         table.row(
             row.into_iter()
-                .chain([body(message, inspection.body_bytes, room)]),
+                .chain([body_line(message, inspection.body_bytes, room)]),
         );
     }
     table.render()
@@ -221,14 +223,18 @@ fn full_letters(inspection: &Inspection) -> String {
         .messages
         .iter()
         .enumerate()
-        .map(|(at, (message, letter))| full_letter(at + 1, message, letter, inspection.body_bytes))
+        .map(|(at, (message, letter))| {
+            let limit = inspection.body_bytes;
+            full_letter(at + 1, message, letter, limit, "more with --body-bytes")
+        })
         .collect();
     blocks.join("\n\n")
 }
 
-/// One line, within so many columns; its size stands in front where that is not
+/// A body on one line, within so many columns; its size stands in front where that is not
 /// what one sees.
-fn body(message: &Peeked, limit: usize, room: Option<usize>) -> String {
+#[must_use]
+pub fn body_line(message: &Peeked, limit: usize, room: Option<usize>) -> String {
     let json = body_to_json(&message.message.body, message.body_bytes, limit);
     let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or_default();
     let is_binary = text("body_encoding") == "base64";
@@ -245,7 +251,8 @@ fn body(message: &Peeked, limit: usize, room: Option<usize>) -> String {
 }
 
 /// A time without its seconds, for columns.
-fn minute(seconds: Option<u64>) -> String {
+#[must_use]
+pub fn minute(seconds: Option<u64>) -> String {
     let shown = when(seconds);
     match shown.get(..16) {
         Some(minute) if shown.ends_with('Z') => format!("{minute}Z"),

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use crate::deadletter::{
     Coming, Excess, Gap, LimitKind, Limits, MaxRate, Oldest, Reading, Status, Verdict,
 };
-use crate::output::dlq_list::{age, count};
+use crate::output::dlq_list::{age, known_count};
 use crate::output::{Table, one_line};
 use crate::topology::QueueName;
 
@@ -57,8 +57,8 @@ pub fn check_text(report: &CheckReport, with_vhost: bool) -> String {
         let mut cells = vec![
             verdict.status().word().to_owned(),
             one_line(&reading.queue, 60),
-            count(reading.ready),
-            count(reading.unacknowledged),
+            known_count(reading.ready),
+            known_count(reading.unacknowledged),
             oldest(&reading.oldest),
             coming(&reading.coming, &report.limits),
             one_line(&why(verdict).join("; "), 160),

@@ -15,12 +15,14 @@ use crate::output::{json_pretty, one_line, printable, unbroken, when};
 const VALUE: usize = 200;
 
 /// What happened, its journey, properties, headers and at most `limit` bytes of
-/// its body.
-pub(super) fn full_letter(
+/// its body; `more` says where the rest of that is.
+#[must_use]
+pub fn full_letter(
     number: usize,
     message: &Peeked,
     letter: &Letter,
     limit: usize,
+    more: &str,
 ) -> String {
     let mut lines = vec![
         format!("#{number} {}", what_happened(letter)),
@@ -36,7 +38,7 @@ pub(super) fn full_letter(
     }
     lines.extend(journey(letter));
     lines.extend(properties(message));
-    lines.extend(body(message, limit));
+    lines.extend(body(message, limit, more));
     lines.join("\n")
 }
 
@@ -130,7 +132,7 @@ fn entry(name: &str, value: &Json) -> Vec<String> {
     }
 }
 
-fn body(message: &Peeked, limit: usize) -> Vec<String> {
+fn body(message: &Peeked, limit: usize, more: &str) -> Vec<String> {
     let whole = message.body_bytes;
     if whole == 0 {
         return vec!["   body: empty".to_owned()];
@@ -139,7 +141,7 @@ fn body(message: &Peeked, limit: usize) -> Vec<String> {
     let plural = if whole == 1 { "" } else { "s" };
     let mut title = format!("   body ({whole} byte{plural}, {}):", shown.kind);
     if shown.shown < whole {
-        let _ = write!(title, " the first {}; more with --body-bytes", shown.shown);
+        let _ = write!(title, " the first {}; {more}", shown.shown);
     }
     let mut lines = vec![title];
     lines.extend(indented(&shown.lines));

@@ -51,11 +51,11 @@ pub fn dlq_list_text(queues: &[ListedQueue], with_vhost: bool) -> String {
         let mut cells = vec![
             one_line(&queue.queue, 60),
             one_line(&observed.kind.to_string(), 20),
-            count(observed.ready),
-            count(observed.unacknowledged),
+            known_count(observed.ready),
+            known_count(observed.unacknowledged),
             observed.message_bytes.map_or_else(|| "?".to_owned(), bytes),
             queue.oldest_seconds.map_or_else(|| "-".to_owned(), age),
-            count(observed.consumers),
+            known_count(observed.consumers),
             queue.look.to_owned(),
             fed_by(&queue.fed_by),
         ];
@@ -67,11 +67,15 @@ pub fn dlq_list_text(queues: &[ListedQueue], with_vhost: bool) -> String {
     table.render()
 }
 
-pub(super) fn count(number: Option<u64>) -> String {
+/// A count that may not be known: `?` then.
+#[must_use]
+pub fn known_count(number: Option<u64>) -> String {
     number.map_or_else(|| "?".to_owned(), |number| number.to_string())
 }
 
-fn fed_by(feeds: &[Feed]) -> String {
+/// Who feeds a dead-letter queue, and for which reasons.
+#[must_use]
+pub fn fed_by(feeds: &[Feed]) -> String {
     if feeds.is_empty() {
         return "workers that park here".to_owned();
     }
@@ -117,7 +121,8 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// The two largest units: `3d 4h`, `5m 7s`, `0s`.
-pub(super) fn age(seconds: u64) -> String {
+#[must_use]
+pub fn age(seconds: u64) -> String {
     let units = [
         (seconds / 86_400, "d"),
         (seconds / 3600 % 24, "h"),

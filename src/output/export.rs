@@ -19,6 +19,8 @@ pub struct Took {
     pub removed: u64,
     /// Left in the queue because the filter said no.
     pub left_by_filter: u64,
+    /// Left in the queue because they were not marked.
+    pub unmarked: u64,
     /// Left in the queue because no line can hold them.
     pub unwritable: u64,
     /// Replaced by a copy at the end of the queue, because they would not have

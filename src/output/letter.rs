@@ -28,7 +28,8 @@ pub(super) fn came_by(letter: &Letter) -> String {
 }
 
 /// `rejected in orders`, as far as it is known.
-pub(super) fn fate(reason: Option<&str>, origin: Option<&str>) -> String {
+#[must_use]
+pub fn fate(reason: Option<&str>, origin: Option<&str>) -> String {
     let reason = reason.map(|reason| one_line(reason, 60));
     let origin = origin.map(|origin| one_line(origin, 60));
     match (reason, origin) {
@@ -39,7 +40,9 @@ pub(super) fn fate(reason: Option<&str>, origin: Option<&str>) -> String {
     }
 }
 
-pub(super) fn tries(attempts: Option<(u64, u64)>) -> String {
+/// ` after 3 attempts`, from the fewest and the most of them.
+#[must_use]
+pub fn tries(attempts: Option<(u64, u64)>) -> String {
     match attempts {
         None => String::new(),
         Some((1, 1)) => " after 1 attempt".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::{progress, text};
+use super::{held, progress, text};
 use crate::printable::unbroken;
 
 /// What the text of events is written to.
@@ -31,7 +31,10 @@ impl LogWriter {
 /// Each write is one whole event, as the subscriber makes them.
 impl io::Write for LogWriter {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        progress::to_stderr(self.line(event).as_bytes());
+        let line = self.line(event);
+        if !held::keeps_log(line.as_bytes()) {
+            progress::to_stderr(line.as_bytes());
+        }
         Ok(event.len())
     }
 

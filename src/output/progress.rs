@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output::held;
 use crate::output::progress_text::{Rate, bar_line};
 
 /// How often the line is drawn anew. What ends sooner shows none.
@@ -122,6 +123,9 @@ fn draw(
 
 /// The one way to standard error; if nobody listens, nobody listens.
 pub(super) fn to_stderr(bytes: &[u8]) {
+    if held::keeps(bytes) {
+        return;
+    }
     match &mut *shown() {
         None => write(bytes),
         Some(shown) => shown.say(bytes),

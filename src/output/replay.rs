@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 
-use crate::deadletter::{Aim, ComingBack, Letter, ReplayReport};
+use crate::deadletter::{Aim, ComingBack, Letter, ReplayReport, Stay};
 use crate::message::{Delivery, body_to_json};
 use crate::output::letter::what_happened;
 use crate::output::route::names;
@@ -51,7 +51,8 @@ pub fn replay_text(
     if report.other_aims > 0 {
         let _ = write!(text, "\n{} more to other places", report.other_aims);
     }
-    for (number, stay) in report.stays.values() {
+    let told = report.stays.values();
+    for (number, stay) in told.filter(|(_, stay)| *stay != Stay::Unmarked) {
         let line = format!("{number} stay: {}", stay.why());
         let _ = write!(text, "\n{}", one_line(&line, LINE));
     }

@@ -16,6 +16,7 @@ mod dedupe;
 mod dedupe_proof;
 mod definitions;
 mod destroy;
+mod dlq_browse;
 mod dlq_check;
 mod dlq_export;
 mod dlq_ledger;

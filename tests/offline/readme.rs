@@ -71,11 +71,16 @@ fn every_command_line_is_understood() {
                 .replace("--for 60s", "--for 1s")
                 .replace("--wait 2m", "--wait 1s");
             let args = words(&hasty);
-            let ran = Mq::new(&args[1..])
+            let mq = Mq::new(&args[1..])
                 .env("MQ_URL", "amqp://127.0.0.1:1")
                 .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")
-                .env("MQ_TIMEOUT", "1s")
-                .run();
+                .env("MQ_TIMEOUT", "1s");
+            let needs_a_terminal = line.starts_with("mq dlq browse");
+            let ran = if needs_a_terminal {
+                mq.on_terminal(80).run()
+            } else {
+                mq.run()
+            };
             // Nagios has a number of its own for it.
             let is_told_to_nagios = line.contains("--nagios") && ran.code == 3;
             assert!(

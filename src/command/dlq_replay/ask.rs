@@ -25,7 +25,7 @@ pub(super) enum Answer {
 }
 
 /// Who answers on standard input.
-pub(super) struct Person {
+pub(in crate::command) struct Person {
     lines: mpsc::Receiver<String>,
     /// Answers are read one by one, when they are asked for.
     ask: std::sync::mpsc::Sender<()>,

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The command of an editor, as a shell understands it.
 #[derive(Clone, Debug)]
-pub(super) struct Editor {
+pub(in crate::command) struct Editor {
     command: String,
 }
 

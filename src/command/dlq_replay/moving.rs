@@ -62,9 +62,8 @@ impl<'a> Moving<'a> {
         replacer: Option<Replacer<'a>>,
         person: Option<Person>,
         session: &'a Session,
-        ready: u64,
+        (shown, ready): (Arc<AtomicU64>, u64),
     ) -> Self {
-        let shown = Arc::new(AtomicU64::new(0));
         let asks = person.is_some() || matches!(rules.repair, Repair::InEditor(_));
         let progress = (session.shows_progress && !asks && Progress::is_possible())
             .then(|| Progress::bar(format!("replay {}", rules.aiming.queue), &shown, ready));
@@ -155,7 +154,7 @@ impl<'a> Moving<'a> {
             while !self.pipeline.has_room() {
                 self.settle_next().await?;
             }
-            if self.sent >= self.rules.limit {
+            if self.sent >= self.rules.limit || self.rules.chosen.is_over() {
                 return Ok(());
             }
             let taken = match self.walk.next_now()? {
@@ -221,7 +220,7 @@ impl<'a> Moving<'a> {
         }
         let letter = Letter::read(&taken.delivery.properties);
         let size = taken.delivery.body.len();
-        let asks = self.rules.filter.is_some()
+        let asks = self.rules.chosen.asks_a_filter()
             || self.person.is_some()
             || matches!(self.rules.repair, Repair::By(_));
         let json = if asks {
@@ -229,10 +228,8 @@ impl<'a> Moving<'a> {
         } else {
             serde_json::Value::Null
         };
-        if let Some(filter) = &self.rules.filter
-            && !filter.accepts(&json)?
-        {
-            return self.stays(taken, Stay::Filtered).await.map(|()| Go::On);
+        if let Some(stay) = self.rules.chosen.leaves_out(&taken.delivery, &json)? {
+            return self.stays(taken, stay).await.map(|()| Go::On);
         }
         let before = replays(headers);
         if before >= self.rules.max_replays {
@@ -303,7 +300,7 @@ impl<'a> Moving<'a> {
 
     /// The body it is sent with, where that is another one.
     async fn repaired(
-        &self,
+        &mut self,
         copy: &Publication,
         json: &serde_json::Value,
     ) -> Result<std::result::Result<Option<Vec<u8>>, Stay>> {

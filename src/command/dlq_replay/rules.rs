@@ -1,13 +1,14 @@
 //! What is to be done with each message.
 
 use super::edit::Editor;
+use crate::command::dlq_chosen::Chosen;
 use crate::deadletter::Aiming;
-use crate::query::{Filter, Transform};
+use crate::query::Transform;
 
 /// What is to be done with each message.
 pub(super) struct Rules<'a> {
     pub(super) aiming: Aiming<'a>,
-    pub(super) filter: Option<Filter>,
+    pub(super) chosen: Chosen,
     pub(super) repair: Repair,
     /// Who we are.
     pub(super) user: &'a str,
@@ -23,7 +24,7 @@ pub(super) struct Rules<'a> {
 }
 
 /// How bodies are changed.
-pub(super) enum Repair {
+pub(in crate::command) enum Repair {
     None,
     By(Transform),
     InEditor(Editor),
