@@ -5,7 +5,7 @@ mod head;
 
 use std::time::Duration;
 
-use super::dlq_queues::now;
+use super::dlq_queues::{names, now};
 use super::session::Session;
 use crate::cli::CheckArgs;
 use crate::deadletter::{Limits, MaxRate, Verdict};
@@ -34,13 +34,7 @@ struct Wanted {
 
 impl Wanted {
     fn new(args: &CheckArgs) -> Result<Self> {
-        let mut queues = args
-            .queues
-            .iter()
-            .map(|name| QueueName::of_existing(name))
-            .collect::<Result<Vec<_>>>()?;
-        queues.sort();
-        queues.dedup();
+        let queues = names(&args.queues)?;
         let limits = args.limits();
         let for_metrics = args.prometheus.is_some();
         let usual = for_metrics.then_some(Duration::from_mins(1));

@@ -317,6 +317,20 @@ pub(super) async fn oldest(
 }
 
 /// Seconds since 1970.
+/// The queues that were named, each once.
+///
+/// # Errors
+/// When one of them can be no queue's name.
+pub(super) fn names(typed: &[String]) -> Result<Vec<QueueName>> {
+    let mut queues = typed
+        .iter()
+        .map(|name| QueueName::of_existing(name))
+        .collect::<Result<Vec<_>>>()?;
+    queues.sort();
+    queues.dedup();
+    Ok(queues)
+}
+
 pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

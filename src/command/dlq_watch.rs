@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::dlq_queues::{dead_letter_queues_again, named_queues, now};
+use super::dlq_queues::{dead_letter_queues_again, named_queues, names, now};
 use super::session::Session;
 use super::signals;
 use crate::broker::BrokerFacts;
@@ -36,13 +36,7 @@ pub(super) async fn run(
     terminal: TerminalKind,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    let mut queues = args
-        .queues
-        .iter()
-        .map(|name| QueueName::of_existing(name))
-        .collect::<Result<Vec<_>>>()?;
-    queues.sort();
-    queues.dedup();
+    let queues = names(&args.queues)?;
     let mut wishes = signals::listen()?;
     let management = session.management()?;
     let facts = management.facts().await?;

@@ -1,16 +1,10 @@
 //! `mq doctor`: the broker as it is now, judged before a release.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where the clock is read and the JUnit file is written"
-)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::{StreamExt as _, future, stream};
 
-use super::dlq_queues::oldest;
+use super::dlq_queues::{now, oldest};
 use super::session::Session;
 use crate::broker::BrokerFacts;
 use crate::cli::DoctorArgs;
@@ -18,7 +12,7 @@ use crate::deadletter::{PeekRisk, peek_risk};
 use crate::doctor::{
     BrokerSeen, Clients, NotTold, Report, Status, Told, VhostContents, VhostSeen, examine,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::exit::Exit;
 use crate::field::FieldTable;
 use crate::management::Management;
@@ -66,10 +60,9 @@ pub(super) async fn run(args: &DoctorArgs, session: &Session) -> anyhow::Result<
         broker,
         vhosts: seen.into_iter().map(|vhost| vhost.name).collect(),
     };
-    let written = args
-        .junit
-        .as_deref()
-        .map_or(Ok(()), |path| write(path, &doctor_junit(&examined)));
+    let written = args.junit.as_deref().map_or(Ok(()), |path| {
+        output::write_junit(path, &doctor_junit(&examined))
+    });
     match session.format {
         Format::Table => session.say(|| doctor_text(&examined))?,
         Format::Json => output::data(&output::json_pretty(&doctor_json(&examined)))?,
@@ -206,20 +199,4 @@ async fn ages(
         .filter_map(future::ready)
         .collect()
         .await
-}
-
-fn write(path: &Path, xml: &str) -> Result<()> {
-    std::fs::write(path, xml).map_err(|error| {
-        Error::new(
-            ErrorKind::InputOutput,
-            format!("cannot write {}: {error}", path.display()),
-        )
-        .hint("check --junit: is the directory there, and may you write to it?")
-    })
-}
-
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

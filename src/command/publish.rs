@@ -6,8 +6,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use super::publish_bulk::filling;
-use super::publish_prototype::{Environment, Prototype};
+use super::publish_prototype::{Environment, Prototype, filling};
 use super::session::Session;
 use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;

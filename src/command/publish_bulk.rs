@@ -6,8 +6,6 @@ mod sending;
 mod settled;
 mod source;
 
-pub(super) use batches::filling;
-
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
 use super::signals;
@@ -39,12 +37,15 @@ pub(super) async fn run(
         None => None,
         Some(path) => Some(SentFile::open(path.clone(), &name, &run_id())?),
     };
-    let mut batches = source.clone().read(Reading {
-        prototype,
-        environment,
-        settled: kept.as_ref().map(|(_, sent)| sent.clone()),
-        gives_ids: args.bulk.generate_message_id,
-    })?;
+    let mut batches = batches::read(
+        source.clone(),
+        Reading {
+            prototype,
+            environment,
+            settled: kept.as_ref().map(|(_, sent)| sent.clone()),
+            gives_ids: args.bulk.generate_message_id,
+        },
+    )?;
     let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
     let mut results = Results::open(args.bulk.results.as_deref())?;
     let mut signals = signals::listen()?;
@@ -97,12 +98,15 @@ pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Ex
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     let target = Target::of(args)?;
-    let mut batches = source.clone().read(Reading {
-        prototype,
-        environment,
-        settled: None,
-        gives_ids: args.bulk.generate_message_id,
-    })?;
+    let mut batches = batches::read(
+        source.clone(),
+        Reading {
+            prototype,
+            environment,
+            settled: None,
+            gives_ids: args.bulk.generate_message_id,
+        },
+    )?;
     while let Some(batch) = batches.blocking_recv() {
         let mut page = Vec::new();
         let mut end = Ok(());

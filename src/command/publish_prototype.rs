@@ -1,11 +1,18 @@
 //! What the command line says of the messages to be sent: their place,
 //! properties and, with `--template`, what differs between them.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where templates are filled by the clock and chance"
+)]
+
+use std::time::SystemTime;
 
 use super::headers;
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::field::{FieldTable, FieldValue};
 use crate::message::{DeliveryMode, Filling, Properties, Publication, Template};
+use crate::offsets::uuid;
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
 /// How a variable of the environment is asked for.
@@ -162,5 +169,15 @@ impl Body {
             Self::Fixed(bytes) => bytes.clone(),
             Self::Filled(template) => template.fill(with).into_bytes(),
         }
+    }
+}
+
+/// What fills the templates of one message.
+pub(super) fn filling(seq: u64, file: &str) -> Filling {
+    Filling {
+        seq,
+        uuid: uuid(fastrand::u128(..), 4),
+        now: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+        file: file.to_owned(),
     }
 }

@@ -1,8 +1,4 @@
 //! `mq topology test`: what the files say of their own messages, proved.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where the JUnit file is written"
-)]
 
 mod bench;
 mod live;
@@ -83,7 +79,7 @@ fn tell(
     format: OutputFormat,
     quiet: bool,
 ) -> Result<Exit> {
-    let written = junit.map_or(Ok(()), |path| write(path, &junit_xml(report)));
+    let written = junit.map_or(Ok(()), |path| output::write_junit(path, &junit_xml(report)));
     let failed = report.failed() > 0;
     match format {
         OutputFormat::Table if quiet && !failed => {}
@@ -92,14 +88,4 @@ fn tell(
     }
     written?;
     Ok(if failed { Exit::No } else { Exit::Done })
-}
-
-fn write(path: &Path, xml: &str) -> Result<()> {
-    std::fs::write(path, xml).map_err(|error| {
-        Error::new(
-            ErrorKind::InputOutput,
-            format!("cannot write {}: {error}", path.display()),
-        )
-        .hint("check --junit: is the directory there, and may you write to it?")
-    })
 }

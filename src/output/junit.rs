@@ -1,10 +1,30 @@
 //! JUnit XML, as CI systems read it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where a report meets the file system"
+)]
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::output::printable;
 use crate::output::proof::check_lines;
 use crate::proof::{Proof, ProofReport};
+
+/// Writes such a report to a file, which may be a device.
+///
+/// # Errors
+/// [`ErrorKind::InputOutput`].
+pub fn write_junit(path: &Path, xml: &str) -> Result<()> {
+    std::fs::write(path, xml).map_err(|error| {
+        Error::new(
+            ErrorKind::InputOutput,
+            format!("cannot write {}: {error}", path.display()),
+        )
+        .hint("check --junit: is the directory there, and may you write to it?")
+    })
+}
 
 /// The report as one test suite.
 #[must_use]

@@ -59,7 +59,7 @@ pub use doctor_junit::doctor_junit;
 pub use export::{Took, export_json, export_text, purge_json, purge_text};
 pub use graph::graph_json;
 pub use held::{Held, hold};
-pub use junit::junit_xml;
+pub use junit::{junit_xml, write_junit};
 pub use letter::{fate, tries};
 pub use line_file::{Existing, LineFile};
 pub use live::{LiveScreen, TerminalKind};

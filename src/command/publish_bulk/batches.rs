@@ -6,16 +6,18 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::super::publish_prototype::Body;
-use super::source::{Batch, Item, Reading, Source, unreadable};
+use super::super::publish_prototype::{Body, filling};
+use super::source::{Batch, Item, Reading, Source, files_of, open, unreadable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Filling, Publication, read_message_line};
 use crate::offsets::uuid;
+
+/// Batches that are read ahead.
+const READ_AHEAD: usize = 2;
 
 /// Messages and bytes of bodies in a batch, at most.
 const BATCH: usize = 128;
@@ -24,8 +26,49 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// The longest line, in bytes: what a broker takes, however it is escaped.
 const LONGEST: u64 = 1024 * 1024 * 1024;
 
+/// Reads ahead, on a thread of its own: standard input may be slow, and signals
+/// and the broker are to be listened to meanwhile.
+///
+/// # Errors
+/// When there is nothing of the source's name, or it cannot be opened.
+pub(super) fn read(source: Source, reading: Reading) -> Result<mpsc::Receiver<Batch>> {
+    let (send, receive) = mpsc::channel(READ_AHEAD);
+    let mut batches = Batches {
+        source: source.clone(),
+        reading,
+        send,
+        batch: Vec::new(),
+        bytes: 0,
+    };
+    match source {
+        Source::JsonLines(path) | Source::Lines(path) => {
+            let reader = open(&path)?;
+            spawn(move || batches.lines(reader))
+        }
+        Source::Files(path) => {
+            let files = files_of(&path)?;
+            spawn(move || batches.files(&files))
+        }
+        Source::Repeat(count, body) => spawn(move || batches.repeat(count, &body)),
+    }?;
+    Ok(receive)
+}
+
+fn spawn(read: impl FnOnce() + Send + 'static) -> Result<()> {
+    std::thread::Builder::new()
+        .name("source".to_owned())
+        .spawn(read)
+        .map(drop)
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("cannot start a thread that reads: {error}"),
+            )
+        })
+}
+
 /// Messages that are read and sent on in batches.
-pub(super) struct Batches {
+struct Batches {
     source: Source,
     reading: Reading,
     send: mpsc::Sender<Batch>,
@@ -37,18 +80,8 @@ pub(super) struct Batches {
 type IsWanted = bool;
 
 impl Batches {
-    pub(super) const fn new(source: Source, reading: Reading, send: mpsc::Sender<Batch>) -> Self {
-        Self {
-            source,
-            reading,
-            send,
-            batch: Vec::new(),
-            bytes: 0,
-        }
-    }
-
     /// Lines as they come: what is there is sent on before more is waited for.
-    pub(super) fn lines(&mut self, mut reader: BufReader<Box<dyn Read + Send>>) {
+    fn lines(&mut self, mut reader: BufReader<Box<dyn Read + Send>>) {
         let settled = self.settled();
         let mut last = 0;
         for number in 1.. {
@@ -133,7 +166,7 @@ impl Batches {
         }
     }
 
-    pub(super) fn files(&mut self, files: &[PathBuf]) {
+    fn files(&mut self, files: &[PathBuf]) {
         let settled = self.settled();
         let name_of = |path: &PathBuf| {
             path.file_name()
@@ -165,7 +198,7 @@ impl Batches {
         self.flush();
     }
 
-    pub(super) fn repeat(&mut self, count: u64, body: &Body) {
+    fn repeat(&mut self, count: u64, body: &Body) {
         for number in self.settled() + 1..=count {
             let with = self.filling(number, "");
             match self.reading.prototype.message(&with, body.fill(&with)) {
@@ -261,16 +294,6 @@ fn whole_message(bytes: &[u8]) -> Result<Option<Publication>> {
         Error::new(ErrorKind::InvalidInput, format!("it is not UTF-8: {error}"))
     })?;
     read_message_line(text).map(Some)
-}
-
-/// What fills the templates of one message.
-pub(in super::super) fn filling(seq: u64, file: &str) -> Filling {
-    Filling {
-        seq,
-        uuid: uuid(fastrand::u128(..), 4),
-        now: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
-        file: file.to_owned(),
-    }
 }
 
 /// The source is not what it was.

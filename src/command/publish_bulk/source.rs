@@ -2,23 +2,17 @@
 //! folder, or one message again and again.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the edge where files and folders are opened, and a thread is started that reads them"
+    reason = "the edge where files and folders are opened"
 )]
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use tokio::sync::mpsc;
-
 use super::super::publish_prototype::{Body, Environment, Prototype};
-use super::batches::Batches;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Publication;
 use crate::offsets::Sent;
-
-/// Batches that are read ahead.
-const READ_AHEAD: usize = 2;
 
 /// A message to be sent.
 #[derive(Debug)]
@@ -88,31 +82,9 @@ impl Source {
             Self::Repeat(..) => "message",
         }
     }
-
-    /// Reads ahead, on a thread of its own: standard input may be slow, and
-    /// signals and the broker are to be listened to meanwhile.
-    ///
-    /// # Errors
-    /// When there is nothing of that name, or it cannot be opened.
-    pub(super) fn read(self, reading: Reading) -> Result<mpsc::Receiver<Batch>> {
-        let (send, receive) = mpsc::channel(READ_AHEAD);
-        let mut batches = Batches::new(self.clone(), reading, send);
-        match self {
-            Self::JsonLines(path) | Self::Lines(path) => {
-                let reader = open(&path)?;
-                spawn(move || batches.lines(reader))
-            }
-            Self::Files(path) => {
-                let files = files_of(&path)?;
-                spawn(move || batches.files(&files))
-            }
-            Self::Repeat(count, body) => spawn(move || batches.repeat(count, &body)),
-        }?;
-        Ok(receive)
-    }
 }
 
-fn open(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
+pub(super) fn open(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
     if path.as_os_str() == "-" {
         return Ok(BufReader::with_capacity(64 * 1024, Box::new(io::stdin())));
     }
@@ -121,7 +93,7 @@ fn open(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
 }
 
 /// The plain files of a folder, by name; hidden ones are left out.
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).map_err(|error| cannot_open("folder", folder, &error))?;
     let mut files = Vec::new();
@@ -154,17 +126,4 @@ pub(super) fn unreadable(what: &str, error: &io::Error) -> Error {
         ErrorKind::InputOutput,
         format!("cannot read {what}: {error}"),
     )
-}
-
-fn spawn(read: impl FnOnce() + Send + 'static) -> Result<()> {
-    std::thread::Builder::new()
-        .name("source".to_owned())
-        .spawn(read)
-        .map(drop)
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Internal,
-                format!("cannot start a thread that reads: {error}"),
-            )
-        })
 }
