@@ -270,8 +270,13 @@ pub(super) async fn listed(
     mut observed: ObservedQueue,
     fed_by: Vec<Feed>,
 ) -> ListedQueue {
-    // Statistics may tell of a policy that is gone.
-    if observed.kind == QueueType::Quorum && observed.limit == EffectiveLimit::None {
+    // Statistics may tell of a policy that is gone, and tell nothing of a new queue.
+    let asks = match observed.limit {
+        EffectiveLimit::None => true,
+        EffectiveLimit::Unknown => facts.tells_limits_without_statistics(),
+        EffectiveLimit::Finite(_) => false,
+    };
+    if observed.kind == QueueType::Quorum && asks {
         observed.limit = limit_now(management, vhost, &queue, &observed, facts)
             .await
             .unwrap_or(EffectiveLimit::Unknown);

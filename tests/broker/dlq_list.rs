@@ -58,14 +58,17 @@ fn they_are_found_by_what_reaches_them_and_not_by_name() {
     vhost.publish("a", "12345");
     vhost.wait_for_ready("bin", 1);
 
-    let queues = listed(&vhost, &[], 3);
     // Statistics may be older than the message.
     wait_for("the message to be counted", || {
         let queues = listed(&vhost, &[], 3);
         let bin = named(&queues, "bin");
         let is_counted = bin["ready"] == 1 && bin["bytes"] == 5 && bin["oldest_seconds"].is_u64();
-        is_counted.then_some(()).ok_or_else(|| bin.to_string())
+        let is_told = named(&queues, "limited")["look"] != "unknown";
+        (is_counted && is_told)
+            .then_some(())
+            .ok_or_else(|| bin.to_string())
     });
+    let queues = listed(&vhost, &[], 3);
     let bin = named(&queues, "bin");
     assert_eq!(
         (&bin["type"], &bin["look"]),
