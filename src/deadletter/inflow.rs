@@ -87,6 +87,22 @@ impl Inflow {
     }
 }
 
+impl Inflow {
+    /// The inflow over `whole`, where as much came within the `part` at its end as
+    /// `last` says: no less can have come in all.
+    #[must_use]
+    pub fn or_in_part(self, last: Self, part: Duration, whole: Duration) -> Self {
+        let at_least = last.per_second * part.as_secs_f64() / whole.as_secs_f64();
+        if at_least <= self.per_second {
+            return self;
+        }
+        Self {
+            per_second: at_least,
+            blind: self.blind.or(last.blind),
+        }
+    }
+}
+
 /// A node takes so long from its start to its first statistics.
 const SLACK: Duration = Duration::from_secs(15);
 
@@ -132,6 +148,19 @@ mod tests {
         pairs
             .map(|(at, value)| Sample { at, value: *value })
             .collect()
+    }
+
+    #[test]
+    fn what_came_lately_came_within_the_hour() {
+        let inflow = |per_second| Inflow {
+            per_second,
+            blind: None,
+        };
+        for (hour, last, expected) in [(0.0, 0.6, 0.1), (0.5, 0.6, 0.5), (0.0, 0.0, 0.0)] {
+            let (part, whole) = (Duration::from_mins(10), Duration::from_hours(1));
+            let found = inflow(hour).or_in_part(inflow(last), part, whole);
+            assert!((found.per_second - expected).abs() < 1e-9, "{hour} {last}");
+        }
     }
 
     #[test]

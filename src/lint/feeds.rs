@@ -31,7 +31,7 @@ pub struct Feeds {
     /// By the queue they rest in.
     pub into: BTreeMap<QueueName, Vec<Feed>>,
     /// Whether something on the ways is not known: an exchange of a plugin's
-    /// type, or too many ways. Then queues may be missing.
+    /// type or of others, or too many ways. Then queues may be missing.
     pub unknown: bool,
 }
 
@@ -111,7 +111,7 @@ impl Survey<'_> {
                 continue;
             };
             let flow = flows.of(&self.router, &dead_lettering.exchange, &keys);
-            unknown |= flow.unknown;
+            unknown |= flow.unknowable;
             for (target, arriving) in flow.queues.iter().filter(|(target, _)| *target != origin) {
                 let Some(queue) = self.queues.get(target).filter(|queue| waits(queue)) else {
                     rests.insert(target.clone());

@@ -27,6 +27,9 @@ pub(super) struct Flow {
     pub(super) sure: bool,
     /// Whether something on the way is not known here; then the rest is a guess.
     pub(super) unknown: bool,
+    /// The same, but for an exchange that is not there: where all there is is known,
+    /// as on a broker, messages to it are dropped.
+    pub(super) unknowable: bool,
 }
 
 /// Answers that were given before.
@@ -85,10 +88,14 @@ impl Flows {
         while let Some(state) = states.all.get(at) {
             if states.all.len() > MOST_STATES || self.is_exhausted() {
                 found.unknown = true;
+                found.unknowable = true;
                 return found;
             }
             let (name, keys) = (state.exchange.clone(), state.keys.clone());
             let kind = topology.exchange(&name).map(|exchange| exchange.kind);
+            let is_elsewhere = topology.elsewhere.contains(name.as_str());
+            found.unknowable |=
+                kind.is_none() && is_elsewhere || matches!(kind, Some(ExchangeType::Plugin(_)));
             let Some(kind) = kind.filter(|kind| !matches!(kind, ExchangeType::Plugin(_))) else {
                 found.unknown = true;
                 at += 1;
@@ -188,6 +195,7 @@ fn through_default_exchange(topology: &Topology, keys: &Keys) -> Flow {
                     .map(|queue| (queue, BTreeSet::from([keys.clone()])))
                     .collect(),
                 unknown: false,
+                unknowable: false,
             }
         }
         // Which of them are names of queues is for the publishers to know.

@@ -10,6 +10,9 @@ use crate::error::{ErrorKind, Result};
 use crate::management::Management;
 use crate::topology::{QueueName, VhostName};
 
+/// So long is remembered every 5 s.
+pub const FINE: Duration = Duration::from_mins(10);
+
 /// What is remembered of one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
@@ -60,8 +63,8 @@ struct WireNode {
 }
 
 impl Management {
-    /// The numbers of one queue over this long, which is a minute (every 5 s) or an
-    /// hour (every minute): longer or finer ones are not kept by default
+    /// The numbers of one queue over this long: every 5 s for at most ten minutes, and
+    /// every minute for at most an hour; longer or finer ones are not kept by default
     /// (management.md, `sample_retention_policies`).
     ///
     /// # Errors
@@ -74,13 +77,12 @@ impl Management {
     ) -> Result<Remembered> {
         let doing = format!("read the statistics of queue '{queue}' in vhost '{vhost}'");
         let age = window.as_secs().to_string();
-        let step = (window.as_secs() / 60).max(1) * 5;
-        let step = step.min(60).to_string();
+        let step = if window > FINE { "60" } else { "5" };
         let parameters = [
             ("lengths_age", age.as_str()),
-            ("lengths_incr", &step),
+            ("lengths_incr", step),
             ("msg_rates_age", &age),
-            ("msg_rates_incr", &step),
+            ("msg_rates_incr", step),
             ("columns", "node,messages_details,message_stats"),
         ];
         let path = ["queues", vhost.as_str(), queue.as_str()];

@@ -23,7 +23,7 @@ mod wire;
 
 pub use client::Management;
 pub use counts::Counts;
-pub use history::Remembered;
+pub use history::{FINE, Remembered};
 pub use messages::{Look, Peeked};
 pub use observe::CountedTopology;
 pub use policies::Policies;

@@ -9,14 +9,14 @@ use serde_json::{Map, Value as Json};
 use crate::broker::BrokerFacts;
 use crate::deadletter::EffectiveLimit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::field::table_from_json;
+use crate::field::{table_from_json, table_to_json};
 use crate::management::queue::{integer, kind_of, likely_limit, observed_now};
 use crate::management::wire::{WireBinding, WireExchange, WireQueue};
 use crate::management::{Management, ObservedQueue};
 use crate::topology::{
     Binding, DeadLetterKey, DeadLetterStrategy, DeadLettering, DelayedRetry, DelayedRetryType,
-    DeliveryLimit, Destination, Exchange, ExchangeName, ExchangeType, Overflow, Queue, QueueName,
-    RoutingKey, Topology, VhostName,
+    DeliveryLimit, Destination, Exchange, ExchangeName, ExchangeType, Overflow, PolicyKind,
+    PolicyName, Queue, QueueName, RoutingKey, Topology, VhostName,
 };
 
 /// A topology with what the broker says and counts of each queue.
@@ -97,13 +97,45 @@ impl Management {
         detail: Detail,
     ) -> Result<(Vec<WireExchange>, Vec<WireQueue>, Vec<WireBinding>)> {
         let doing = format!("read the topology of vhost '{vhost}'");
-        let vhost = vhost.as_str();
-        try_join3(
-            self.list::<WireExchange>(&["exchanges", vhost], detail.exchanges(), &doing),
-            self.list::<WireQueue>(&["queues", vhost], detail.queues(), &doing),
-            self.list::<WireBinding>(&["bindings", vhost], BINDINGS, &doing),
+        let name = vhost.as_str();
+        let (mut exchanges, queues, bindings) = try_join3(
+            self.list::<WireExchange>(&["exchanges", name], detail.exchanges(), &doing),
+            self.list::<WireQueue>(&["queues", name], detail.queues(), &doing),
+            self.list::<WireBinding>(&["bindings", name], BINDINGS, &doing),
         )
-        .await
+        .await?;
+        if !matches!(detail, Detail::Declared) {
+            self.tell_policies(vhost, &mut exchanges).await?;
+        }
+        Ok((exchanges, queues, bindings))
+    }
+
+    /// What the policies of exchanges say, where the broker gives only their names
+    /// (3.10.8 and 4.0.5). Who may not read policies does not see alternate exchanges
+    /// that they set.
+    async fn tell_policies(&self, vhost: &VhostName, exchanges: &mut [WireExchange]) -> Result<()> {
+        let is_untold = |exchange: &&mut WireExchange| {
+            exchange.policy.is_some() && exchange.effective_policy_definition.is_empty()
+        };
+        if !exchanges.iter_mut().any(|exchange| is_untold(&exchange)) {
+            return Ok(());
+        }
+        let policies = match self.policies(vhost).await {
+            Ok(policies) => policies,
+            Err(error) if error.kind() == ErrorKind::AccessRefused => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for exchange in exchanges.iter_mut().filter(is_untold) {
+            let name = exchange.policy.clone().unwrap_or_default();
+            let key = (PolicyKind::User, PolicyName::new(name)?);
+            if let Some(Json::Object(definition)) = policies
+                .get(&key)
+                .map(|policy| table_to_json(&policy.definition))
+            {
+                exchange.effective_policy_definition = definition;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -195,7 +227,7 @@ impl Detail {
             ],
             Self::Effective | Self::Counted | Self::Worked => &[(
                 "columns",
-                "name,type,durable,auto_delete,internal,arguments,effective_policy_definition",
+                "name,type,durable,auto_delete,internal,arguments,policy,effective_policy_definition",
             )],
         }
     }

@@ -69,7 +69,9 @@ pub(super) struct WireExchange {
     pub(super) internal: bool,
     #[serde(deserialize_with = "object")]
     pub(super) arguments: Map<String, Json>,
-    /// The policy in force, for the alternate exchange.
+    /// The name of the policy in force.
+    pub(super) policy: Option<String>,
+    /// What it says, for the alternate exchange; 3.10.8 and 4.0.5 do not tell.
     #[serde(deserialize_with = "object")]
     pub(super) effective_policy_definition: Map<String, Json>,
 }

@@ -308,3 +308,49 @@ fn what_somebody_got_without_consuming_shows_in_the_statistics() {
         connection.close(200, "bye".into()).await.expect("close");
     });
 }
+
+/// What AMQP does not count is in the statistics a while later, and not before.
+#[test]
+fn without_amqp_a_message_that_died_just_now_fails_the_build_too() {
+    let vhost = with_dead_letters("classic");
+    // The queue is known as an empty one.
+    check(&vhost, &[]).code(0);
+    vhost.publish("work", "x");
+    vhost.wait_for_ready("dead", 1);
+    let ran = vhost
+        .mq(CHECK)
+        .env("MQ_URL", vhost.url_at("guest", "guest", "127.0.0.1:1"))
+        .run()
+        .code(1);
+    assert_eq!(named(&ran.json(), &vhost.name, "dead")["ready"], 1);
+}
+
+/// An alternate exchange that a policy sets is a way of dead letters like any other.
+#[test]
+fn a_way_that_a_policy_makes_is_followed() {
+    let vhost = Vhost::new();
+    vhost.apply(
+        "exchanges: { dlx: { type: direct }, rest: { type: fanout } }
+queues:
+  work: { type: classic, dead_letter: { exchange: dlx, key: nobody } }
+  bin: { type: classic, bind: [ { exchange: rest } ] }
+policies:
+  aside: { pattern: '^dlx$', apply_to: exchanges, definition: { alternate-exchange: rest } }
+",
+    );
+    let json = check(&vhost, &["--max-messages", "0"]).code(0).json();
+    assert_eq!(named(&json, &vhost.name, "bin")["status"], "ok", "{json}");
+}
+
+/// Dead letters to an exchange that is gone are dropped; that hides no other queue.
+#[test]
+fn an_exchange_that_is_gone_makes_nothing_unknown() {
+    let vhost = with_dead_letters("classic");
+    vhost.queue(
+        "careless",
+        "classic",
+        &json!({"x-dead-letter-exchange": "gone"}),
+    );
+    let json = check(&vhost, &[]).code(0).json();
+    assert_eq!(named(&json, &vhost.name, "dead")["status"], "ok", "{json}");
+}

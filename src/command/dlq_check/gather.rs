@@ -25,7 +25,7 @@ use crate::topology::{QueueName, QueueType, VhostName};
 /// and 4.0.5).
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// A message that a consumer has just got is in the statistics by then: queues report
+/// What has happened when the check began is in the statistics by then: queues report
 /// every 5 s, and what they report is collected every 5 s (measured: up to 7.4 s on
 /// 4.3.6, and once not within 7 s on 4.0.5).
 const RENEWED: Duration = Duration::from_secs(11);
@@ -80,9 +80,10 @@ impl Row {
         self.unacknowledged().is_none() || self.ready.is_none() || limit_matters
     }
 
-    /// Whether a consumer may hold messages that the statistics do not show yet.
-    fn may_be_held(&self) -> bool {
-        self.consumers.is_some_and(|count| count > 0)
+    /// Whether there may be messages that the statistics do not show yet: held by a
+    /// consumer, or ready where only statistics count those.
+    fn may_be_more(&self) -> bool {
+        !self.is_exact || self.consumers.is_some_and(|count| count > 0)
     }
 }
 
@@ -231,8 +232,9 @@ fn tell_stale(session: &Session, vhost: &VhostName, error: &Error) {
     });
 }
 
-/// Waits until the statistics tell what they must: everything of a new queue, and
-/// what consumers of a queue hold that is within the limit as far as is known.
+/// Waits until the statistics tell what they must: everything of a new queue, what
+/// consumers of a queue hold that is within the limit as far as is known, and what is
+/// ready where AMQP could not be had.
 /// Gives whether it waited.
 async fn wait_for_statistics(
     session: &Session,
@@ -246,8 +248,8 @@ async fn wait_for_statistics(
         let is_over = wanted.limits.messages.is_some_and(|most| row.is_over(most));
         let elapsed = start.elapsed();
         let is_untold = row.is_untold(wanted) && elapsed < PATIENCE;
-        let is_held = wanted.limits.messages.is_some() && row.may_be_held() && elapsed < RENEWED;
-        !row.is_gone && !is_over && (is_untold || is_held)
+        let may_grow = wanted.limits.messages.is_some() && row.may_be_more() && elapsed < RENEWED;
+        !row.is_gone && !is_over && (is_untold || may_grow)
     };
     let mut waited = false;
     while rows.iter().any(lacks) {

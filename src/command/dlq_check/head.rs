@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::dlq_queues::now;
 use crate::deadletter::{Coming, Inflow, Letter, Oldest, age_at};
-use crate::management::{Management, ObservedQueue};
+use crate::management::{FINE, Management, ObservedQueue};
 use crate::output::ListedQueue;
 use crate::topology::{QueueName, VhostName};
 
@@ -53,8 +53,33 @@ pub(super) async fn oldest(
     }
 }
 
-/// How fast messages came in over this long.
+/// How fast messages came in over this long. Of a long while the broker remembers
+/// only every minute: what came since the last of these moments, and more, is in the
+/// numbers of the last minutes.
 pub(super) async fn coming(
+    management: &Management,
+    vhost: &VhostName,
+    queue: &QueueName,
+    listed: &ListedQueue,
+    ready: Option<u64>,
+    window: Duration,
+    uptimes: &BTreeMap<String, Duration>,
+) -> Coming {
+    let over =
+        async |window| came_in_over(management, vhost, queue, listed, ready, window, uptimes).await;
+    let all = over(window).await;
+    if window <= FINE {
+        return all;
+    }
+    match (all, over(FINE).await) {
+        (Coming::Known(all), Coming::Known(last)) => {
+            Coming::Known(all.or_in_part(last, FINE, window))
+        }
+        (all, _) => all,
+    }
+}
+
+async fn came_in_over(
     management: &Management,
     vhost: &VhostName,
     queue: &QueueName,

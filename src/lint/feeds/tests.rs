@@ -1,5 +1,6 @@
 use super::*;
 use crate::diagnostic::Source;
+use crate::topology::ExchangeName;
 
 fn told(text: &str, version: &str) -> Vec<String> {
     let source = Source {
@@ -88,4 +89,26 @@ fn what_workers_park_is_seen_too() {
             assert_eq!(queues, ["unbound.dlq", "w.dlq"], "{strategy}: {found:?}");
         }
     }
+}
+
+#[test]
+fn an_exchange_that_is_not_there_drops_and_is_no_riddle() {
+    let of = |yaml: &str| {
+        let source = crate::diagnostic::Source {
+            name: "t.yaml".to_owned(),
+            text: format!("version: 1\n{yaml}"),
+        };
+        let mut topology = crate::topologyfile::parse(std::slice::from_ref(&source), &|_| None)
+            .unwrap_or_else(|found| panic!("{}", crate::diagnostic::render(&found, &[source])));
+        // A file must declare it; on a broker it may be gone.
+        topology
+            .exchanges
+            .remove(&ExchangeName::new("gone").expect("name"));
+        let facts = BrokerFacts::new("RabbitMQ", "4.3.6");
+        feeds(&topology, Some(&facts)).unknown
+    };
+    let work = "queues: { work: { type: classic, dead_letter: { exchange: gone, key: k } } }\n";
+    assert!(!of(&format!(
+        "exchanges: {{ gone: {{ type: direct }} }}\n{work}"
+    )));
 }
