@@ -1,5 +1,6 @@
 //! Tables of what keys do, and pictures of the screens.
 
+mod force;
 mod keys;
 mod pictures;
 
