@@ -239,7 +239,7 @@ impl Browser {
         let line = text.lines().next().unwrap_or_default();
         let mut effects = Vec::new();
         for c in line.chars() {
-            effects = self.key(Key::Char(c));
+            effects.extend(self.key(Key::Char(c)));
         }
         effects
     }

@@ -268,6 +268,27 @@ fn what_is_pasted_is_text_and_never_keys() {
 }
 
 #[test]
+fn a_filter_that_is_pasted_is_asked_whatever_it_ends_in() {
+    let long = format!("=.{}", "x".repeat(3_000));
+    for (pasted, asked) in [
+        ("=.x", ".x"),
+        ("=.x\u{7}", ".x"),
+        ("=.x\t\n", ".x"),
+        ("\u{1b}=.x\u{1b}[201~", ".x[201~"),
+        (long.as_str(), long.get(1..2_000).expect("ASCII")),
+    ] {
+        let mut seat = Seat::in_orders(80, 24);
+        seat.keys("/");
+        seat.happens(Event::Paste(pasted.to_owned()));
+        let Some(Effect::Match { program, .. }) = seat.effects.last() else {
+            panic!("{pasted:?}: {:?}", seat.effects);
+        };
+        assert_eq!(program, asked, "{pasted:?}");
+        seat.shows(&["[asking …]"]);
+    }
+}
+
+#[test]
 fn a_queue_that_is_deleted_leads_back_to_the_queues() {
     let mut seat = Seat::in_orders(80, 24);
     seat.keys("R");
