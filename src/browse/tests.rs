@@ -3,6 +3,7 @@
 mod force;
 mod keys;
 mod pictures;
+mod said;
 
 use std::collections::BTreeMap;
 

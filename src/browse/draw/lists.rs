@@ -205,7 +205,7 @@ fn status(frame: &mut Frame<'_>, browser: &Browser, filter: &FilterLine) {
             let typed = tail(&one_line(&filter.text, usize::MAX), room.saturating_sub(1));
             format!("filter: {typed}▏{after}")
         }
-        (false, _) if !browser.note.is_empty() => browser.note.clone(),
+        (false, _) if !browser.note.is_empty() => return frame.note(&browser.note),
         (false, Some(error)) => format!("filter: {error}"),
         (false, None) if !filter.text.is_empty() => {
             let kept = fitted(&one_line(&filter.text, 300), room);
@@ -369,7 +369,7 @@ pub(super) fn message(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened,
     frame.counts(&format!("{mark}{}", counts(opened)));
     text(frame, page);
     if !browser.note.is_empty() {
-        frame.status(&browser.note);
+        frame.note(&browser.note);
     }
     frame.keys(&[
         ("↑↓", "scroll"),

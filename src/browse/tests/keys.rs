@@ -335,14 +335,3 @@ fn what_does_not_answer_can_be_asked_again() {
     seat.keys("\nR");
     assert!(matches!(seat.effects[..], [Effect::List]));
 }
-
-#[test]
-fn what_is_said_stands_above_the_keys_until_the_next_one() {
-    let mut seat = Seat::new(80, 24);
-    seat.happens(Event::Said(vec![
-        "mq: waiting for\u{1b}[2J the broker".to_owned(),
-    ]));
-    seat.shows(&["mq: waiting for\\u{1b}[2J the broker"]);
-    seat.keys("j");
-    assert!(!seat.screen().contains("waiting"));
-}
