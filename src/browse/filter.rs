@@ -35,6 +35,25 @@ impl FilterLine {
         let is_plain = !self.text.is_empty() && !self.text.starts_with(PROGRAM);
         is_plain.then(|| self.text.to_lowercase())
     }
+
+    /// Why what is shown need not be what the filter means, and the way out;
+    /// `None`: it is.
+    pub(super) fn not_in_force(&self) -> Option<&'static str> {
+        if self.waits {
+            Some("the filter is not applied yet: wait for it, or clear it (/ Esc)")
+        } else if self.error.is_some() {
+            Some("the filter failed: correct or clear it (/)")
+        } else if self.lacks_a_program() {
+            Some("the filter has no program after =: type one, or clear it (/)")
+        } else {
+            None
+        }
+    }
+
+    /// Whether nothing follows the sign of a program.
+    pub(super) fn lacks_a_program(&self) -> bool {
+        self.text.starts_with(PROGRAM) && self.program().is_none()
+    }
 }
 
 /// Whether the key changed the line.

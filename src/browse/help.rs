@@ -32,6 +32,8 @@ mq dlq inspect --filter:
   =.attempts > 2
   =.body | fromjson? | .customer == 7
 
+Until its answer is there, or when it failed, nothing is marked or done.
+
 Marks: * is marked, > is selected. A message has no id, so that two that are the
 same in everything are marked together; no more are dealt with than were marked.
 

@@ -1,5 +1,7 @@
 //! A queue that is open: its letters by group, one after the other, or one alone.
 
+mod touch;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use crate::browse::list::List;
 use crate::browse::message::letter_page;
 use crate::browse::page::Page;
 use crate::browse::{BrowsedLetter, Effect, Key, Loaded};
-use crate::deadletter::{Group, Marked, summarise};
+use crate::deadletter::{Group, summarise};
 use crate::message::Fingerprint;
 
 /// Origin, reason and error of a group.
@@ -31,7 +33,8 @@ pub(super) struct Opened {
     pub(super) filter: FilterLine,
     /// What the filter says of each letter; `None`: it accepts all.
     accepted: Option<Vec<bool>>,
-    /// The number of the match that is awaited.
+    /// The number of the match that is awaited: each load begins a new one, so that
+    /// an answer about other letters never counts.
     matching: u64,
     /// Letters that the filter accepts, by their place.
     pub(super) shown: Vec<usize>,
@@ -96,6 +99,8 @@ impl Opened {
         self.ready = loaded.ready;
         self.is_cut_by_size = loaded.is_cut_by_size;
         self.letters = Arc::new(loaded.letters);
+        // It is about the places of letters that are not there any more.
+        self.accepted = None;
         let there: BTreeSet<Fingerprint> = self.letters.iter().map(|it| it.fingerprint).collect();
         self.marks.retain(|mark| there.contains(mark));
         if let View::Message(_) = self.view {
@@ -112,10 +117,6 @@ impl Opened {
         if let Some(program) = self.filter.program() {
             let program = program.to_owned();
             self.filter.waits = true;
-            // Until the answer comes nothing is known about new letters.
-            if (self.accepted.as_ref()).is_some_and(|it| it.len() != self.letters.len()) {
-                self.accepted = None;
-            }
             self.refresh(page);
             return Some(Effect::Match {
                 number,
@@ -138,8 +139,11 @@ impl Opened {
         self.filter.waits = false;
         match result {
             Ok(accepted) => {
+                let letter = self.rows.get(self.message_list.selected).copied();
+                let group = self.selected_group();
                 self.accepted = Some(accepted);
                 self.refresh(page);
+                self.select_again(letter, group.as_ref(), page);
             }
             Err(error) => self.filter.error = Some(error),
         }
@@ -156,6 +160,31 @@ impl Opened {
         self.choose_rows();
         self.group_list.fit(self.group_rows(), page);
         self.message_list.fit(self.rows.len(), page);
+    }
+
+    /// An answer comes at any time: the cursor stays where it was seen, and a
+    /// message that is not among the rows any more is not shown either.
+    fn select_again(&mut self, letter: Option<usize>, group: Option<&GroupKey>, page: usize) {
+        let place = group.and_then(|group| self.groups.iter().position(|it| key_of(it) == *group));
+        if let Some(place) = place {
+            self.group_list.selected = place + 1;
+            self.group_list.fit(self.group_rows(), page);
+        }
+        let place = letter.and_then(|it| self.rows.iter().position(|at| *at == it));
+        match place {
+            Some(place) => {
+                self.message_list.selected = place;
+                self.message_list.fit(self.rows.len(), page);
+            }
+            None if matches!(self.view, View::Message(_)) => self.view = View::Messages,
+            None => {}
+        }
+    }
+
+    /// The group that is selected; `None`: the row of all messages is.
+    fn selected_group(&self) -> Option<GroupKey> {
+        let at = self.group_list.selected.checked_sub(1)?;
+        self.groups.get(at).map(key_of)
     }
 
     fn choose_rows(&mut self) {
@@ -205,7 +234,7 @@ impl Opened {
     /// The letters of a row of the screen of groups.
     pub(super) fn of_group_row(&self, row: usize) -> Vec<&BrowsedLetter> {
         let group = row.checked_sub(1).and_then(|at| self.groups.get(at));
-        let key = group.map(|it| (it.origin.clone(), it.reason.clone(), it.error.clone()));
+        let key = group.map(key_of);
         let letters = self.shown.iter().filter_map(|at| self.letters.get(*at));
         letters
             .filter(|it| key.as_ref().is_none_or(|key| group_of(it) == *key))
@@ -241,23 +270,11 @@ impl Opened {
                 self.enter(columns, page);
                 return Wish::Nothing;
             }
-            Key::Char(' ') => {
-                self.mark_selected(page);
-                return Wish::Nothing;
-            }
-            Key::Char('a') => {
-                let shown: Vec<Fingerprint> = match self.view {
-                    View::Groups => prints(&self.of_group_row(0)),
-                    View::Messages | View::Message(_) => self.row_prints(),
-                };
-                self.toggle(&shown);
-                return Wish::Nothing;
-            }
+            Key::Char(what @ (' ' | 'a' | 'r' | 'e' | 'p')) => return self.touch(what, page),
             Key::Char('u') => {
                 self.marks.clear();
                 return Wish::Nothing;
             }
-            Key::Char(what @ ('r' | 'e' | 'p')) => return self.act(what),
             _ => {}
         }
         if let View::Message(text) = &mut self.view {
@@ -296,10 +313,7 @@ impl Opened {
                 if self.group_rows() == 0 {
                     return;
                 }
-                let chosen = self.group_list.selected.checked_sub(1);
-                let chosen = chosen.and_then(|at| self.groups.get(at));
-                self.group =
-                    chosen.map(|it| (it.origin.clone(), it.reason.clone(), it.error.clone()));
+                self.group = self.selected_group();
                 self.choose_rows();
                 self.message_list = List::default();
                 self.message_list.fit(self.rows.len(), page);
@@ -315,57 +329,6 @@ impl Opened {
         }
     }
 
-    fn row_prints(&self) -> Vec<Fingerprint> {
-        let letters = self.rows.iter().filter_map(|at| self.letters.get(*at));
-        letters.map(|it| it.fingerprint).collect()
-    }
-
-    fn mark_selected(&mut self, page: usize) {
-        let selected = match self.view {
-            View::Groups => prints(&self.of_group_row(self.group_list.selected)),
-            View::Messages | View::Message(_) => prints(&Vec::from_iter(self.selected())),
-        };
-        self.toggle(&selected);
-        if self.is_a_list() {
-            self.moves(Key::Down, page);
-        }
-    }
-
-    /// Marks them; takes the marks away when all of them have one.
-    fn toggle(&mut self, prints: &[Fingerprint]) {
-        if prints.iter().all(|it| self.marks.contains(it)) {
-            for print in prints {
-                self.marks.remove(print);
-            }
-        } else {
-            self.marks.extend(prints);
-        }
-    }
-
-    fn act(&mut self, what: char) -> Wish {
-        let chosen = if self.marks.is_empty() {
-            match self.view {
-                View::Groups => prints(&self.of_group_row(self.group_list.selected)),
-                View::Messages | View::Message(_) => prints(&Vec::from_iter(self.selected())),
-            }
-        } else {
-            let letters = self.letters.iter().filter(|it| self.is_marked(it));
-            letters.map(|it| it.fingerprint).collect()
-        };
-        if chosen.is_empty() {
-            return Wish::Note("there is no message to do this with".to_owned());
-        }
-        if self.awaited.is_some() {
-            return Wish::Note("wait until the queue is loaded".to_owned());
-        }
-        let mut marked = Marked::default();
-        for print in chosen {
-            marked.add(print);
-        }
-        let (action, effect) = Action::new(what, &self.vhost, &self.queue, marked, self.ready);
-        Wish::Act(Box::new(action), effect.map(Box::new))
-    }
-
     pub(super) fn resize(&mut self, columns: usize, page: usize, rows: usize) {
         self.group_list.fit(self.group_rows(), page);
         self.message_list.fit(self.rows.len(), page);
@@ -378,8 +341,12 @@ impl Opened {
     }
 }
 
-fn prints(letters: &[&BrowsedLetter]) -> Vec<Fingerprint> {
-    letters.iter().map(|it| it.fingerprint).collect()
+fn key_of(group: &Group) -> GroupKey {
+    (
+        group.origin.clone(),
+        group.reason.clone(),
+        group.error.clone(),
+    )
 }
 
 fn group_of(letter: &BrowsedLetter) -> GroupKey {

@@ -8,6 +8,9 @@ use crate::browse::queues::Queues;
 use crate::browse::{Effect, Event, Key, Trouble};
 use crate::output::{one_line, printable};
 
+/// Most characters of what is said at once above the keys.
+const LONGEST_NOTE: usize = 1_000;
+
 /// What the browser begins with.
 #[derive(Clone, Debug)]
 pub struct Start {
@@ -109,7 +112,13 @@ impl Browser {
                 Vec::new()
             }
             Event::Said(lines) => {
-                self.note = one_line(&lines.join(" "), 1_000);
+                // What is there already was not seen yet: it goes with a key only.
+                let said = one_line(&lines.join(" "), LONGEST_NOTE);
+                if self.note.is_empty() {
+                    self.note = said;
+                } else if !self.note.contains(&said) {
+                    self.note = format!("{}; {said}", self.note);
+                }
                 Vec::new()
             }
         }
@@ -239,7 +248,7 @@ impl Browser {
         let line = text.lines().next().unwrap_or_default();
         let mut effects = Vec::new();
         for c in line.chars() {
-            effects = self.key(Key::Char(c));
+            effects.extend(self.key(Key::Char(c)));
         }
         effects
     }
@@ -350,7 +359,8 @@ impl Browser {
                 wish.into_iter().collect()
             }
             Err(trouble) if trouble.is_gone => {
-                self.note = one_line(&trouble.text.replace('\n', " "), 1_000);
+                let text = trouble.text.replace("\n  help: ", "; ").replace('\n', " ");
+                self.note = one_line(&text, LONGEST_NOTE);
                 self.opened = None;
                 self.over = None;
                 self.types = false;

@@ -1,7 +1,9 @@
 //! Tables of what keys do, and pictures of the screens.
 
+mod force;
 mod keys;
 mod pictures;
+mod said;
 
 use std::collections::BTreeMap;
 

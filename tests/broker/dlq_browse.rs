@@ -315,15 +315,15 @@ fn a_queue_that_goes_while_it_is_browsed_is_told() {
     let mut browsing = Browsing::start(&vhost, &["dlq"]);
     browsing.leads("", "2 messages");
     vhost.delete_queue("dlq");
-    browsing.leads("\rr", "does not exist any more");
+    browsing.leads("\rr", "does not exist, or");
     // Back to the queues, with a word about it.
     browsing.leads(ENTER, "Enter open  / filter");
-    browsing.shows("does not exist any more");
+    browsing.shows("does not exist, or");
     browsing.types("q");
     assert_eq!(browsing.ends(), 0);
     // And one that never was.
     let mut browsing = Browsing::start(&vhost, &["nowhere"]);
-    browsing.shows("does not exist any more");
+    browsing.shows("does not exist, or");
     browsing.types("q");
     assert_eq!(browsing.ends(), 0);
 }

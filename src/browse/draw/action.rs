@@ -64,13 +64,18 @@ fn to(action: &Action) -> &'static str {
 }
 
 fn types(frame: &mut Frame<'_>, action: &Action, line: &str, error: &str, messages: &str) {
+    let (they_stay, they_are, them) = if action.count == 1 {
+        ("it stays", "It is", "it")
+    } else {
+        ("they stay", "They are", "them")
+    };
     let words = if action.what == What::Export {
         format!(
-            "Write {messages} to a file in this folder, as mq dlq export does; they stay in the queue. A file that is there is not written over.\n\nIts name; without one it is named after the queue and the time:"
+            "Write {messages} to a file in this folder, as mq dlq export does; {they_stay} in the queue. A file that is there is not written over.\n\nIts name; without one it is named after the queue and the time:"
         )
     } else {
         format!(
-            "Remove {messages} from the queue. They are written to a file in this folder first, from which mq publish --jsonl can bring them back.\n\nType the queue's name to go on: {}",
+            "Remove {messages} from the queue. {they_are} written to a file in this folder first, from which mq publish --jsonl can bring {them} back.\n\nType the queue's name to go on: {}",
             shown_name(&action.queue)
         )
     };

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::browse::wrap::fitted;
+use crate::browse::wrap::{fitted, wrapped};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -78,6 +78,19 @@ impl<'b> Frame<'b> {
         let text = fitted(status, self.columns());
         let row = self.rows().saturating_sub(2);
         self.write(row, &text, Style::new().add_modifier(Modifier::BOLD));
+    }
+
+    /// The whole of what is said, above the keys and over what stands there.
+    pub(super) fn note(&mut self, note: &str) {
+        let lines = wrapped(note, self.columns());
+        // Title, counts and keys stay.
+        let room = self.rows().saturating_sub(3);
+        let first = self.rows().saturating_sub(1 + lines.len().min(room));
+        for (row, line) in lines.iter().take(room).enumerate() {
+            let text = fitted(line, self.columns());
+            let style = Style::new().add_modifier(Modifier::BOLD);
+            self.write(first + row, &text, style);
+        }
     }
 
     /// The last row: as many keys as there is room for, and always `?`.

@@ -9,7 +9,7 @@ use crate::browse::filter::FilterLine;
 use crate::browse::opened::Opened;
 use crate::browse::page::Page;
 use crate::browse::state::Browser;
-use crate::browse::wrap::tail;
+use crate::browse::wrap::{fitted, tail};
 use crate::deadletter::{Group, first_line};
 use crate::output::{
     ListedQueue, age, body_line, fate, fed_by, known_count, minute, one_line, span, tries,
@@ -194,17 +194,22 @@ fn status(frame: &mut Frame<'_>, browser: &Browser, filter: &FilterLine) {
     if let (true, Some(error)) = (browser.types, &error) {
         frame.counts(error);
     }
+    let after = match (&browser.opened, filter.waits) {
+        (_, true) => "  [asking …]",
+        (Some(_), false) if filter.lacks_a_program() => "  [no program]",
+        _ => "",
+    };
+    let room = frame.columns().saturating_sub(9 + after.width());
     let status = match (browser.types, error) {
         (true, _) => {
-            let after = if filter.waits { "  [asking …]" } else { "" };
-            let room = frame.columns().saturating_sub(10);
-            let typed = tail(&one_line(&filter.text, usize::MAX), room);
+            let typed = tail(&one_line(&filter.text, usize::MAX), room.saturating_sub(1));
             format!("filter: {typed}▏{after}")
         }
-        (false, _) if !browser.note.is_empty() => browser.note.clone(),
+        (false, _) if !browser.note.is_empty() => return frame.note(&browser.note),
         (false, Some(error)) => format!("filter: {error}"),
         (false, None) if !filter.text.is_empty() => {
-            format!("filter: {}", one_line(&filter.text, 300))
+            let kept = fitted(&one_line(&filter.text, 300), room);
+            format!("filter: {}{after}", kept.trim_end())
         }
         (false, None) => String::new(),
     };
@@ -364,7 +369,7 @@ pub(super) fn message(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened,
     frame.counts(&format!("{mark}{}", counts(opened)));
     text(frame, page);
     if !browser.note.is_empty() {
-        frame.status(&browser.note);
+        frame.note(&browser.note);
     }
     frame.keys(&[
         ("↑↓", "scroll"),

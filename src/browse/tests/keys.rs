@@ -268,6 +268,27 @@ fn what_is_pasted_is_text_and_never_keys() {
 }
 
 #[test]
+fn a_filter_that_is_pasted_is_asked_whatever_it_ends_in() {
+    let long = format!("=.{}", "x".repeat(3_000));
+    for (pasted, asked) in [
+        ("=.x", ".x"),
+        ("=.x\u{7}", ".x"),
+        ("=.x\t\n", ".x"),
+        ("\u{1b}=.x\u{1b}[201~", ".x[201~"),
+        (long.as_str(), long.get(1..2_000).expect("ASCII")),
+    ] {
+        let mut seat = Seat::in_orders(80, 24);
+        seat.keys("/");
+        seat.happens(Event::Paste(pasted.to_owned()));
+        let Some(Effect::Match { program, .. }) = seat.effects.last() else {
+            panic!("{pasted:?}: {:?}", seat.effects);
+        };
+        assert_eq!(program, asked, "{pasted:?}");
+        seat.shows(&["[asking …]"]);
+    }
+}
+
+#[test]
 fn a_queue_that_is_deleted_leads_back_to_the_queues() {
     let mut seat = Seat::in_orders(80, 24);
     seat.keys("R");
@@ -313,15 +334,4 @@ fn what_does_not_answer_can_be_asked_again() {
     seat.shows(&["no answer", "R try again"]);
     seat.keys("\nR");
     assert!(matches!(seat.effects[..], [Effect::List]));
-}
-
-#[test]
-fn what_is_said_stands_above_the_keys_until_the_next_one() {
-    let mut seat = Seat::new(80, 24);
-    seat.happens(Event::Said(vec![
-        "mq: waiting for\u{1b}[2J the broker".to_owned(),
-    ]));
-    seat.shows(&["mq: waiting for\\u{1b}[2J the broker"]);
-    seat.keys("j");
-    assert!(!seat.screen().contains("waiting"));
 }

@@ -75,6 +75,7 @@ fn no_size_and_no_message_breaks_a_screen() {
         "\u{202e}abc\u{202c} عربى",
         "👩\u{200d}👩\u{200d}👧 ❤\u{fe0f} 🇩🇪 👍🏽 日本語 e\u{301}\u{301}",
         "tab\tbed\r\n\n\u{0}",
+        "\u{2028}a\u{2029}b\u{85}c\u{fff9}d\u{e0041}",
         &"日".repeat(500),
         "",
     ];

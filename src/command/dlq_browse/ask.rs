@@ -31,7 +31,7 @@ pub(super) fn trouble_of(vhost: &str, queue: &str, error: &Error) -> Trouble {
     }
     // 4.3 says so too to users who may not see the vhost.
     let text = format!(
-        "queue '{queue}' in vhost '{vhost}' does not exist any more, or you may not see it\n  help: R shows the queues there are"
+        "queue '{queue}' in vhost '{vhost}' does not exist, or you may not see it\n  help: the list shows the queues there are"
     );
     Trouble {
         text,

@@ -62,6 +62,14 @@ pub(super) async fn run(
     })
 }
 
+/// A file of this name; on a screen there is no way but another name.
+fn new_file(name: &str) -> Result<LineFile> {
+    LineFile::open(Path::new(name), Existing::Refuse).map_err(|error| match error.kind() {
+        ErrorKind::Usage => error.hint("say another name, or none"),
+        _ => error,
+    })
+}
+
 /// What is known of a job that ended by a bug.
 pub(super) fn broken(error: &JoinError) -> Outcome {
     let error = Error::new(ErrorKind::Internal, format!("this is a bug in mq: {error}"))
@@ -124,7 +132,7 @@ impl Work<'_> {
         let file = if name.is_empty() {
             new_backup(self.queue)?
         } else {
-            LineFile::open(Path::new(name), Existing::Refuse)?
+            new_file(name)?
         };
         let (file, took, result, missing) = self.take("dlq export", file, marked, false).await?;
         let text = export_text(self.queue, &took, Some(&file));
@@ -210,5 +218,26 @@ fn outcome(text: String, count: u64, result: Result<()>, missing: u64) -> Outcom
         },
         count,
         trouble: result.err().map(|error| trouble(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_asks_for_another_name() {
+        for (name, kind, way_out) in [
+            (".", ErrorKind::Usage, Some("say another name, or none")),
+            ("/", ErrorKind::Usage, Some("say another name, or none")),
+            ("/nowhere/to/be/found", ErrorKind::InputOutput, None),
+        ] {
+            let error = new_file(name).expect_err(name);
+            assert_eq!(error.kind(), kind, "{name}");
+            if way_out.is_some() {
+                assert_eq!(error.way_out(), way_out, "{name}");
+            }
+            assert!(!error.to_string().contains("--append"), "{error}");
+        }
     }
 }
