@@ -1,5 +1,5 @@
 //! Text that came from elsewhere, made safe to show: control characters escaped,
-//! as are the marks that reverse or hide text.
+//! as are the marks that reverse, break or hide text.
 
 /// Line ends and tabs are kept.
 #[must_use]
@@ -39,12 +39,16 @@ pub fn one_line(text: &str, width: usize) -> String {
     shown
 }
 
-/// Marks that reverse, join or hide text.
+/// Marks that reverse, break, join or hide text.
 #[must_use]
 pub fn hides(c: char) -> bool {
     matches!(
         c,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
     )
 }
 
@@ -70,5 +74,26 @@ mod tests {
         assert_eq!(one_line("abcdef", 3), "abc…");
         assert_eq!(one_line("naïve 日本", 10), "naïve 日本");
         assert_eq!(unbroken("a\tb\r\n\u{9b}"), "a\\tb\\r\\n\\u{9b}");
+    }
+
+    #[test]
+    fn what_breaks_reverses_or_hides_is_escaped_everywhere() {
+        for (c, shown) in [
+            ('\u{85}', "\\u{85}"),
+            ('\u{61c}', "\\u{61c}"),
+            ('\u{200b}', "\\u{200b}"),
+            ('\u{2028}', "\\u{2028}"),
+            ('\u{2029}', "\\u{2029}"),
+            ('\u{202e}', "\\u{202e}"),
+            ('\u{2066}', "\\u{2066}"),
+            ('\u{feff}', "\\u{feff}"),
+            ('\u{2027}', "\u{2027}"),
+            ('é', "é"),
+        ] {
+            let (text, expected) = (format!("a{c}b"), format!("a{shown}b"));
+            assert_eq!(printable(&text), expected);
+            assert_eq!(unbroken(&text), expected);
+            assert_eq!(one_line(&text, 80), expected);
+        }
     }
 }
