@@ -173,6 +173,19 @@ fn work_without_a_dead_letter_path() {
     assert_eq!(of("", None, 0), ["unknown v"]);
     assert!(of("", Some(0), 0).is_empty());
     assert!(of(", auto_delete: true", Some(1), 1).is_empty());
+    // After a restart nothing is counted but what is in it.
+    for (consumers, messages, expected) in [
+        (Some(0), Some(3), vec!["fail q"]),
+        (None, Some(3), vec!["fail q"]),
+        (Some(0), None, vec!["unknown v"]),
+        (Some(0), Some(0), vec![]),
+    ] {
+        let mut vhost = vhost("4.3.6", "queues: { q: { type: classic } }");
+        vhost.queue("q").consumers = consumers;
+        vhost.queue("q").messages = messages;
+        let found = found("MQD03", &broker("4.3.6"), &vhost);
+        assert_eq!(found, expected, "{consumers:?} {messages:?}");
+    }
     assert!(found("MQD03", &broker("4.3.6"), &worked()).is_empty());
 }
 
@@ -201,6 +214,31 @@ fn publishers() {
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
     broker.counts_clients = false;
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
+}
+
+#[test]
+fn publishers_that_are_gone_when_mq_looks() {
+    for (rate, published, expected) in [
+        (0.0, 0, None),
+        (2.4, 0, Some("at 2.4/s, and no publisher was connected")),
+        (0.04, 0, Some("at less than 0.1/s")),
+        (2.4, 5, None),
+    ] {
+        let mut vhost = worked();
+        // It stays counted of who published long ago.
+        vhost.queue("work").counts.published = 9;
+        vhost.queue("work").counts.publish_rate = rate;
+        *vhost.channel() = channel(true, published);
+        let found = findings("MQD04", &broker("4.3.6"), &vhost);
+        let told = found.first().map(|one| one.evidence.as_str());
+        match expected {
+            None => assert_eq!(told, None),
+            Some(expected) => {
+                assert!(told.is_some_and(|it| it.contains(expected)), "{told:?}");
+                assert_eq!(found[0].status, Status::Unknown);
+            }
+        }
+    }
 }
 
 #[test]
