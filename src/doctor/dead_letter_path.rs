@@ -224,10 +224,11 @@ fn no_path(vhost: &VhostSeen, contents: &VhostContents, report: &mut Report) {
                         seen.messages.unwrap_or(0),
                         found.label
                     ),
-                    format!(
-                        "declare a queue for dead letters, then: {}",
-                        set_policy(vhost, name, seen, "\"dead-letter-exchange\":\"\",\"dead-letter-routing-key\":\"DEAD_LETTER_QUEUE\"")
-                    ),
+                    set_policy(vhost, name, seen, (
+                        "declare a queue for dead letters, then (with its name for DEAD_LETTER_QUEUE)",
+                        "dead-letters",
+                        "\"dead-letter-exchange\":\"\",\"dead-letter-routing-key\":\"DEAD_LETTER_QUEUE\"",
+                    )),
                 ),
             ),
         }

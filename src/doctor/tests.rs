@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::deadletter::EffectiveLimit;
 use crate::doctor::bench::{broker, findings, found, node, vhost};
 use crate::doctor::{
     Channel, ChannelCounts, Connection, Consumer, NotTold, QueueCounts, Status, VhostSeen, examine,
@@ -271,7 +272,7 @@ fn without_statistics_running_again_is_no_advice() {
     for (counts, advice) in [(true, "run this again"), (false, "switch statistics on")] {
         broker.counts_clients = counts;
         let found = findings("MQD01", &broker, &vhost);
-        assert!(found[0].fix.contains(advice), "{}", found[0].fix);
+        assert!(found[0].fix.words.contains(advice), "{}", found[0].fix);
     }
 }
 
@@ -405,6 +406,39 @@ fn delivery_limits() {
 }
 
 #[test]
+fn how_a_delivery_limit_goes() {
+    let command = Some(
+        r#"rabbitmqctl set_policy --vhost v --apply-to queues unlimited-dead '^dead$' '{"delivery-limit":-1}'"#,
+    );
+    let limited = |options: &str| {
+        WORK.replace(
+            "dead: { type: quorum, delivery_limit: unlimited }",
+            &format!("dead: {{ type: quorum{options} }}"),
+        )
+    };
+    let by_nobody = limited("");
+    let by_argument = limited(", delivery_limit: 5");
+    let by_policy = format!(
+        "{by_nobody}policies: {{ p: {{ pattern: dead, definition: {{ delivery-limit: 5 }} }} }}\n"
+    );
+    for (version, yaml, words, expected) in [
+        ("4.0.5", &by_nobody, "lift the limit", command),
+        ("4.0.5", &by_argument, "cannot be changed", None),
+        ("4.0.5", &by_policy, "policy 'p' that is in force", None),
+        ("3.10.8", &by_argument, "without a delivery limit", None),
+        ("3.10.8", &by_policy, "out of the policy 'p'", None),
+    ] {
+        let mut vhost = vhost(version, yaml);
+        vhost.queue("dead").limit = EffectiveLimit::Finite(5);
+        let found = findings("MQD09", &broker(version), &vhost);
+        assert_eq!(found.len(), 1, "{version} {yaml}");
+        let fix = &found[0].fix;
+        assert!(fix.words.contains(words), "{fix}");
+        assert_eq!(fix.command.as_deref(), expected, "{fix}");
+    }
+}
+
+#[test]
 fn dead_letters_put_back() {
     let counts = |published, delivered, redelivered, redeliver_rate, acked, ack_rate| QueueCounts {
         published,
@@ -529,7 +563,12 @@ fn a_backlog_is_counted_and_dated() {
     contents.oldest_seconds.insert(name, 7300);
     let found = findings("MQD11", &broker("4.3.6"), &vhost);
     assert_eq!(found[0].evidence, "3 dead letters, the oldest died 2 h ago");
-    assert!(found[0].fix.ends_with("mq dlq inspect dead --vhost v"));
+    assert!(
+        found[0]
+            .fix
+            .words
+            .ends_with("mq dlq inspect dead --vhost v")
+    );
 }
 
 #[test]

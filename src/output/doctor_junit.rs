@@ -134,7 +134,7 @@ mod tests {
             kind: SubjectKind::Queue,
             subject: "q".to_owned(),
             evidence: (*evidence).to_owned(),
-            fix: "f".to_owned(),
+            fix: "f".into(),
         };
         let (unknown, warn) = ((Status::Unknown, "late"), (Status::Warn, "odd"));
         let (fail, other) = ((Status::Fail, "lost"), (Status::Fail, "gone"));
