@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::files::report_file;
 use crate::doctor::CHECKS;
 
 /// Check a broker before a release: clients, dead-letter paths, nodes.
@@ -46,7 +47,7 @@ pub struct DoctorArgs {
     pub skip: Vec<String>,
 
     /// Also write the result as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = report_file)]
     pub junit: Option<PathBuf>,
 }
 

@@ -26,6 +26,17 @@ pub struct Files {
     pub prefix: String,
 }
 
+/// A file for a report, which has standard output's results in another notation.
+pub(super) fn report_file(text: &str) -> Result<PathBuf, String> {
+    if text == "-" {
+        return Err(
+            "a report needs a file: standard output has the results (a file of that name is ./-)"
+                .to_owned(),
+        );
+    }
+    Ok(PathBuf::from(text))
+}
+
 impl Files {
     /// All of them, in the order typed.
     pub fn all(&self) -> impl Iterator<Item = &PathBuf> {

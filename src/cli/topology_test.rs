@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::files::Files;
+use crate::cli::files::{Files, report_file};
 use crate::cli::version::version;
 
 /// Run the `tests:` of the files: does each message go where it should?
@@ -48,7 +48,7 @@ pub struct TestArgs {
     pub live: bool,
 
     /// Write the results to this file, as JUnit XML
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = report_file)]
     pub junit: Option<PathBuf>,
 
     /// The version of RabbitMQ that is simulated [default: 4.0 or newer]

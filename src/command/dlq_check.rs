@@ -9,7 +9,7 @@ use super::dlq_queues::{names, now};
 use super::session::Session;
 use crate::cli::CheckArgs;
 use crate::deadletter::{Limits, MaxRate, Verdict};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::management::Management;
 use crate::output::{
@@ -51,6 +51,14 @@ impl Wanted {
 /// Takes what became of the session: whoever watches mq must also hear that there
 /// is none.
 pub(super) async fn run(args: &CheckArgs, session: Result<Session>) -> anyhow::Result<Exit> {
+    if args.nagios && args.prints_metrics() {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--nagios and --prometheus - both want standard output",
+        )
+        .hint("write the metrics to a file: --prometheus FILE (a file of that name is ./-)")
+        .into());
+    }
     let checked = match &session {
         Ok(session) => check(args, session).await,
         Err(error) => Err(error.clone()),

@@ -19,6 +19,7 @@ use crate::management::Management;
 use crate::output::{
     self, Examined, Format, doctor_check_json, doctor_json, doctor_junit, doctor_text,
 };
+use crate::printable::shell_word;
 use crate::topology::{QueueName, VhostName};
 
 /// Looks under way at a time.
@@ -141,13 +142,14 @@ async fn clients(
 
 /// Refusals are answers; everything else ends the command.
 fn told<T>(found: Result<T>, tag: &str, management: &Management) -> Result<Told<T>> {
+    let user = &management.endpoint().user;
     match found {
         Ok(found) => Ok(Ok(found)),
         Err(error) if error.kind() == ErrorKind::AccessRefused => Ok(Err(NotTold {
             why: error.message().to_owned(),
             fix: format!(
-                "give user '{user}' the tag {tag}: rabbitmqctl set_user_tags {user} {tag}",
-                user = management.endpoint().user
+                "give user '{user}' the tag {tag}: rabbitmqctl set_user_tags {} {tag}",
+                shell_word(user)
             ),
         })),
         Err(error) => Err(error),

@@ -1,7 +1,7 @@
 //! Why messages of a queue are not taken and put back, and the ways out.
 
 use crate::broker::BrokerFacts;
-use crate::deadletter::PeekRisk;
+use crate::deadletter::{InForce, PeekRisk, SetPolicy, set_policy};
 use crate::error::{Error, ErrorKind};
 use crate::topology::{QueueName, VhostName};
 
@@ -119,23 +119,20 @@ fn ways_out(asked: &Asked<'_>) -> Vec<String> {
     ways
 }
 
-/// How a policy lifts the limit. Only one policy is in force for a queue, so a
-/// new one would take away what the present one sets.
+/// How a policy lifts the limit.
 fn lifted(asked: &Asked<'_>) -> String {
-    if asked.has_policy {
-        return "at once: set \"delivery-limit\": -1 in the policy that is in force for it, and wait ten seconds".to_owned();
+    let in_force = if asked.has_policy {
+        InForce::Unnamed
+    } else {
+        InForce::None
+    };
+    let setting = "\"delivery-limit\":-1";
+    match set_policy(asked.vhost, asked.queue, in_force, "unlimited", setting) {
+        SetPolicy::Command(command) => {
+            format!("at once (and wait ten seconds after it): {command}")
+        }
+        SetPolicy::Words(words) => format!("at once: {words}; then wait ten seconds"),
     }
-    let pattern = format!("^{}$", fancy_regex::escape(asked.queue.as_str()));
-    format!(
-        "at once: rabbitmqctl set_policy --vhost {} --apply-to queues {} {} '{{\"delivery-limit\":-1}}', and wait ten seconds",
-        asked.vhost.shell_quoted(),
-        quoted(&format!("{}-unlimited", asked.queue)),
-        quoted(&pattern)
-    )
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -167,7 +164,7 @@ mod tests {
         let carried = PeekRisk::CarriedCount { limit: 20 };
         let loses = PeekRisk::LosesAtOnce { limit: -1 };
         let unknown = PeekRisk::UnknownLimit;
-        let set_policy = r"set_policy --vhost 'my vhost' --apply-to queues 'orders.dlq-unlimited' '^orders\.dlq$' '{";
+        let set_policy = r"set_policy --vhost 'my vhost' --apply-to queues unlimited-orders.dlq '^orders\.dlq$' '{";
         let in_policy = "in the policy that is in force";
         for (risk, version, by_argument, has_policy, said, not_said) in [
             (&counts, "4.0.5", false, false, set_policy, in_policy),

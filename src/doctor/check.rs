@@ -82,7 +82,36 @@ pub struct Finding {
     /// What was read, with names and numbers.
     pub evidence: String,
     /// What to do.
-    pub fix: String,
+    pub fix: Fix,
+}
+
+/// What to do about a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// In words.
+    pub words: String,
+    /// The command that does it, on one line and safe to paste, where there is one.
+    pub command: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Fix {
+    fn from(words: T) -> Self {
+        Self {
+            words: words.into(),
+            command: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Fix {
+    /// On one line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words)?;
+        match &self.command {
+            Some(command) => write!(f, ": {command}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One check of the list.
@@ -198,8 +227,8 @@ impl Report {
     /// What is late elsewhere never comes on a broker without statistics.
     pub(super) fn without_statistics(&mut self) {
         let findings = self.checks.iter_mut().flat_map(|check| &mut check.findings);
-        for finding in findings.filter(|finding| finding.fix == RUN_AGAIN) {
-            SWITCH_ON.clone_into(&mut finding.fix);
+        for finding in findings.filter(|finding| finding.fix.words == RUN_AGAIN) {
+            SWITCH_ON.clone_into(&mut finding.fix.words);
         }
     }
 
@@ -238,7 +267,7 @@ mod tests {
             kind: SubjectKind::Broker,
             subject: String::new(),
             evidence: String::new(),
-            fix: String::new(),
+            fix: Fix::from(""),
         };
         for (found, status) in [
             (vec![], Status::Pass),

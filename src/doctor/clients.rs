@@ -32,7 +32,7 @@ pub(super) fn check(
             return;
         }
     };
-    confirms(vhost, clients, broker, report);
+    confirms(vhost, contents, clients, broker, report);
     for consumer in clients.consumers.values().flatten() {
         let Some(kind) = judged_kind(contents, consumer) else {
             continue;
@@ -82,7 +82,13 @@ fn consumers_not_listed(
     }
 }
 
-fn confirms(vhost: &VhostSeen, clients: &Clients, broker: &BrokerSeen, report: &mut Report) {
+fn confirms(
+    vhost: &VhostSeen,
+    contents: &VhostContents,
+    clients: &Clients,
+    broker: &BrokerSeen,
+    report: &mut Report,
+) {
     if !broker.counts_clients {
         report.find(CONFIRMS, vhost.not_told(&not_counted()));
         return;
@@ -102,19 +108,49 @@ fn confirms(vhost: &VhostSeen, clients: &Clients, broker: &BrokerSeen, report: &
             None => not_told += usize::from(is_new(clients, channel, broker)),
         }
     }
-    other_protocols(vhost, clients, report);
+    let of_other_protocols = other_protocols(vhost, clients, report);
     if not_told > 0 {
         let why = NotTold::yet(format!(
             "{not_told} channels are so new that the broker does not tell yet whether they publish"
         ));
         report.find(CONFIRMS, vhost.not_told(&why));
     }
+    let is_seen = clients.channels.values().any(|it| published(it).is_some());
+    if !is_seen && not_told == 0 && of_other_protocols == 0 {
+        gone_publishers(vhost, contents, report);
+    }
+}
+
+/// Who opens a channel or a connection for each publish is gone before the broker
+/// counts what was done there; only the queues tell of it.
+fn gone_publishers(vhost: &VhostSeen, contents: &VhostContents, report: &mut Report) {
+    let rates = contents
+        .queues
+        .values()
+        .map(|seen| seen.counts.publish_rate);
+    let rate: f64 = rates.filter(|rate| *rate > 0.0).sum();
+    if rate <= 0.0 {
+        return;
+    }
+    let rate = if rate < 0.1 {
+        "less than 0.1".to_owned()
+    } else {
+        format!("{rate:.1}")
+    };
+    let why = NotTold {
+        why: format!(
+            "messages are published at {rate}/s, and no publisher was connected when mq looked: whether they use confirms is not known"
+        ),
+        fix: "run this again while they publish; publishers that open a channel or a connection for each message are never seen: let them keep one, in confirm mode (confirm.select)"
+            .to_owned(),
+    };
+    report.find(CONFIRMS, vhost.not_told(&why));
 }
 
 /// Connections without channels, whose publishes the broker does not show: those
 /// of AMQP 1.0 (measured on 4.0.5 and 4.3.6). Publishers of the stream protocol
-/// always get confirms.
-fn other_protocols(vhost: &VhostSeen, clients: &Clients, report: &mut Report) {
+/// always get confirms. Gives how many.
+fn other_protocols(vhost: &VhostSeen, clients: &Clients, report: &mut Report) -> usize {
     let with_channels: BTreeSet<&str> = clients
         .channels
         .values()
@@ -126,7 +162,9 @@ fn other_protocols(vhost: &VhostSeen, clients: &Clients, report: &mut Report) {
             protocol.is_empty() || protocol.starts_with("amqp 0") || protocol.contains("stream");
         !is_judged && !with_channels.contains(name.as_str())
     });
+    let mut count = 0;
     for (name, connection) in unseen {
+        count += 1;
         report.find(
             CONFIRMS,
             vhost.finding(
@@ -142,6 +180,7 @@ fn other_protocols(vhost: &VhostSeen, clients: &Clients, report: &mut Report) {
             ),
         );
     }
+    count
 }
 
 fn published(channel: &Channel) -> Option<ChannelCounts> {

@@ -218,15 +218,17 @@ fn no_path(vhost: &VhostSeen, contents: &VhostContents, report: &mut Report) {
                     SubjectKind::Queue,
                     name.as_str(),
                     format!(
-                        "no dead-letter exchange, neither by argument nor by policy, and in use ({} consumers, {} messages published): {}",
+                        "no dead-letter exchange, neither by argument nor by policy, and in use ({} consumers, {} messages published since the broker counts, {} in it): {}",
                         seen.consumers.unwrap_or(0),
                         seen.counts.published,
+                        seen.messages.unwrap_or(0),
                         found.label
                     ),
-                    format!(
-                        "declare a queue for dead letters, then: {}",
-                        set_policy(vhost, name, seen, "\"dead-letter-exchange\":\"\",\"dead-letter-routing-key\":\"DEAD_LETTER_QUEUE\"")
-                    ),
+                    set_policy(vhost, name, seen, (
+                        "declare a queue for dead letters, then (with its name for DEAD_LETTER_QUEUE)",
+                        "dead-letters",
+                        "\"dead-letter-exchange\":\"\",\"dead-letter-routing-key\":\"DEAD_LETTER_QUEUE\"",
+                    )),
                 ),
             ),
         }
@@ -297,9 +299,12 @@ fn queue<'c>(contents: &'c VhostContents, name: &QueueName) -> Option<(&'c Queue
 }
 
 impl QueueSeen {
-    /// Whether somebody consumes or published there; `None`: not told yet.
+    /// Whether somebody consumes or published there, or messages wait there, which
+    /// is all that a restart of the broker leaves of it; `None`: not told yet.
     pub(super) fn is_in_use(&self) -> Option<bool> {
-        let consumers = self.consumers?;
-        Some(consumers > 0 || self.counts.published > 0)
+        if self.counts.published > 0 || self.consumers > Some(0) || self.messages > Some(0) {
+            return Some(true);
+        }
+        (self.consumers.is_some() && self.messages.is_some()).then_some(false)
     }
 }

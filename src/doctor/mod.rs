@@ -19,7 +19,7 @@ mod survival;
 #[cfg(test)]
 mod bench;
 
-pub use check::{CHECKS, Check, CheckRule, Finding, Report, Status, SubjectKind};
+pub use check::{CHECKS, Check, CheckRule, Finding, Fix, Report, Status, SubjectKind};
 pub use seen::{
     BrokerSeen, Channel, ChannelCounts, Clients, Connection, Consumer, DeprecatedFeature, Node,
     NotTold, QueueCounts, QueueSeen, Told, VhostContents, VhostSeen,

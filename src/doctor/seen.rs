@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::broker::BrokerFacts;
 use crate::deadletter::{EffectiveLimit, RestingPlaces, resting_places};
-use crate::doctor::{Finding, Status, SubjectKind};
+use crate::doctor::{Finding, Fix, Status, SubjectKind};
 use crate::field::FieldTable;
 use crate::lint::{self, lint};
 use crate::topology::{QueueName, QueueType, Topology, VhostName};
@@ -281,7 +281,7 @@ impl VhostSeen {
         kind: SubjectKind,
         subject: impl Into<String>,
         evidence: impl Into<String>,
-        fix: impl Into<String>,
+        fix: impl Into<Fix>,
     ) -> Finding {
         Finding {
             status,
@@ -322,7 +322,7 @@ impl BrokerSeen {
         kind: SubjectKind,
         subject: impl Into<String>,
         evidence: impl Into<String>,
-        fix: impl Into<String>,
+        fix: impl Into<Fix>,
     ) -> Finding {
         Finding {
             status,

@@ -1,31 +1,30 @@
 //! Where a queue's setting comes from, its argument or a policy, and how it is set.
 
-use crate::doctor::{QueueSeen, VhostSeen};
+use crate::deadletter::{self, InForce, SetPolicy};
+use crate::doctor::{Fix, QueueSeen, VhostSeen};
 use crate::field::FieldValue;
 use crate::topology::QueueName;
 
-/// How a policy gives a queue these settings (JSON without the braces). Only one
-/// policy is in force for a queue, so one that is there has to take them.
+/// How a policy gives a queue these settings (JSON without the braces), after
+/// what has to be said before.
 pub(super) fn set_policy(
     vhost: &VhostSeen,
     name: &QueueName,
     seen: &QueueSeen,
-    settings: &str,
-) -> String {
-    match &seen.policy_name {
-        Some(policy) => {
-            format!("add {settings} to the policy '{policy}', which is in force for it")
-        }
-        None => format!(
-            "rabbitmqctl set_policy --vhost {} --apply-to queues NAME {} '{{{settings}}}'",
-            vhost.name.shell_quoted(),
-            quoted(&format!("^{}$", fancy_regex::escape(name.as_str())))
-        ),
+    (before, purpose, settings): (&str, &str, &str),
+) -> Fix {
+    let in_force = match (&seen.policy_name, &seen.policy) {
+        (Some(policy), _) => InForce::Named(policy),
+        (None, None) => InForce::Untold,
+        (None, Some(_)) => InForce::None,
+    };
+    match deadletter::set_policy(&vhost.name, name, in_force, purpose, settings) {
+        SetPolicy::Command(command) => Fix {
+            words: format!("{before} run"),
+            command: Some(command),
+        },
+        SetPolicy::Words(words) => Fix::from(format!("{before} {words}")),
     }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl QueueSeen {
@@ -52,31 +51,5 @@ impl QueueSeen {
         let policy = self.policy.as_ref()?.get(setting);
         let policy = policy.and_then(FieldValue::as_text)?;
         (argument != policy).then(|| (argument.to_owned(), policy.to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::doctor::bench::vhost;
-
-    #[test]
-    fn a_hostile_name_stays_one_word_and_one_pattern() {
-        let mut vhost = vhost("4.3.6", "queues: { q: { type: classic } }");
-        let seen = vhost.queue("q").clone();
-        for (name, expected) in [
-            ("orders", "'^orders$'"),
-            ("a.b", r"'^a\.b$'"),
-            ("'; rm -rf ~ (", r"'^'\''; rm -rf ~ \($'"),
-        ] {
-            let name = QueueName::new(name).expect("name");
-            let fix = set_policy(&vhost, &name, &seen, "\"a\":1");
-            assert_eq!(
-                fix,
-                format!(
-                    "rabbitmqctl set_policy --vhost v --apply-to queues NAME {expected} '{{\"a\":1}}'"
-                )
-            );
-        }
     }
 }

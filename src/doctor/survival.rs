@@ -5,7 +5,7 @@ use crate::deadletter::{EffectiveLimit, PeekRisk, peek_risk};
 use crate::doctor::check::{LIMITS, SURVIVES};
 use crate::doctor::source::set_policy;
 use crate::doctor::{
-    BrokerSeen, NotTold, QueueSeen, Report, Status, SubjectKind, VhostContents, VhostSeen,
+    BrokerSeen, Fix, NotTold, QueueSeen, Report, Status, SubjectKind, VhostContents, VhostSeen,
 };
 use crate::lint::rule::DEAD_LETTER_QUEUE_EXPIRES;
 use crate::topology::{QueueName, QueueType};
@@ -36,7 +36,7 @@ pub(super) fn check(
             if is_dead_letter_queue {
                 looking(vhost, name, seen, &broker.facts, report);
             } else {
-                dropped(vhost, contents, name, seen, report);
+                dropped(vhost, contents, name, seen, &broker.facts, report);
             }
         }
     }
@@ -207,13 +207,7 @@ fn looking(
             ),
         ),
     };
-    let fix = if facts.unlimited_delivery_limit().is_some() {
-        format!(
-            "rabbitmqctl set_policy NAME '^{name}$' '{{\"delivery-limit\":-1}}' --apply-to queues (an argument x-delivery-limit must go first: `mq topology migrate`)"
-        )
-    } else {
-        format!("`mq topology migrate` '{name}' to a queue without a delivery limit")
-    };
+    let fix = no_limit(vhost, name, seen, facts, "");
     report.find(
         LIMITS,
         vhost.finding(status, SubjectKind::Queue, name.as_str(), evidence, fix),
@@ -226,6 +220,7 @@ fn dropped(
     contents: &VhostContents,
     name: &QueueName,
     seen: &QueueSeen,
+    facts: &BrokerFacts,
     report: &mut Report,
 ) {
     let queue = contents.topology.queues.get(name);
@@ -250,20 +245,49 @@ fn dropped(
                     "quorum queue '{name}' has a delivery limit of {limit} ({}) and no dead-letter exchange: what is returned more often is deleted, and nobody is told",
                     limit_source(seen)
                 ),
-                format!("give it a dead-letter exchange, or no limit (RabbitMQ 4.0 and newer): {}", no_limit(vhost, name, seen)),
+                no_limit(vhost, name, seen, facts, "give it a dead-letter exchange; or "),
             ),
         ),
     }
 }
 
 /// How the limit goes; the smaller of argument and policy is in force.
-fn no_limit(vhost: &VhostSeen, name: &QueueName, seen: &QueueSeen) -> String {
+fn no_limit(
+    vhost: &VhostSeen,
+    name: &QueueName,
+    seen: &QueueSeen,
+    facts: &BrokerFacts,
+    before: &str,
+) -> Fix {
+    let can_be_unlimited = facts.unlimited_delivery_limit().is_some();
     if seen.is_by_argument("delivery-limit") {
-        return format!(
-            "`mq topology migrate` '{name}' to `delivery_limit: unlimited`: its argument x-delivery-limit cannot be changed"
-        );
+        let to = if can_be_unlimited {
+            "`delivery_limit: unlimited`"
+        } else {
+            "a queue without a delivery limit"
+        };
+        return Fix::from(format!(
+            "{before}`mq topology migrate` '{name}' to {to}: its argument x-delivery-limit cannot be changed"
+        ));
     }
-    set_policy(vhost, name, seen, "\"delivery-limit\":-1")
+    if let Some(operators) = &seen.operator_policy_name {
+        return Fix::from(format!(
+            "{before}take the limit out of the policies in force: the operator policy '{operators}' is one of them, and the smaller limit counts"
+        ));
+    }
+    if !can_be_unlimited {
+        return Fix::from(format!(
+            "{before}take delivery-limit out of the policy '{}' and leave its other settings: here -1 is no way to say unlimited",
+            seen.policy_name.as_deref().unwrap_or("?")
+        ));
+    }
+    let before = format!("{before}to lift the limit");
+    set_policy(
+        vhost,
+        name,
+        seen,
+        (&before, "unlimited", "\"delivery-limit\":-1"),
+    )
 }
 
 /// Who set the limit: an argument, a policy, or nobody.

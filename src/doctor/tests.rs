@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::deadletter::EffectiveLimit;
 use crate::doctor::bench::{broker, findings, found, node, vhost};
 use crate::doctor::{
     Channel, ChannelCounts, Connection, Consumer, NotTold, QueueCounts, Status, VhostSeen, examine,
@@ -173,6 +174,19 @@ fn work_without_a_dead_letter_path() {
     assert_eq!(of("", None, 0), ["unknown v"]);
     assert!(of("", Some(0), 0).is_empty());
     assert!(of(", auto_delete: true", Some(1), 1).is_empty());
+    // After a restart nothing is counted but what is in it.
+    for (consumers, messages, expected) in [
+        (Some(0), Some(3), vec!["fail q"]),
+        (None, Some(3), vec!["fail q"]),
+        (Some(0), None, vec!["unknown v"]),
+        (Some(0), Some(0), vec![]),
+    ] {
+        let mut vhost = vhost("4.3.6", "queues: { q: { type: classic } }");
+        vhost.queue("q").consumers = consumers;
+        vhost.queue("q").messages = messages;
+        let found = found("MQD03", &broker("4.3.6"), &vhost);
+        assert_eq!(found, expected, "{consumers:?} {messages:?}");
+    }
     assert!(found("MQD03", &broker("4.3.6"), &worked()).is_empty());
 }
 
@@ -201,6 +215,31 @@ fn publishers() {
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
     broker.counts_clients = false;
     assert_eq!(found("MQD04", &broker, &vhost), ["unknown v"]);
+}
+
+#[test]
+fn publishers_that_are_gone_when_mq_looks() {
+    for (rate, published, expected) in [
+        (0.0, 0, None),
+        (2.4, 0, Some("at 2.4/s, and no publisher was connected")),
+        (0.04, 0, Some("at less than 0.1/s")),
+        (2.4, 5, None),
+    ] {
+        let mut vhost = worked();
+        // It stays counted of who published long ago.
+        vhost.queue("work").counts.published = 9;
+        vhost.queue("work").counts.publish_rate = rate;
+        *vhost.channel() = channel(true, published);
+        let found = findings("MQD04", &broker("4.3.6"), &vhost);
+        let told = found.first().map(|one| one.evidence.as_str());
+        match expected {
+            None => assert_eq!(told, None),
+            Some(expected) => {
+                assert!(told.is_some_and(|it| it.contains(expected)), "{told:?}");
+                assert_eq!(found[0].status, Status::Unknown);
+            }
+        }
+    }
 }
 
 #[test]
@@ -233,7 +272,7 @@ fn without_statistics_running_again_is_no_advice() {
     for (counts, advice) in [(true, "run this again"), (false, "switch statistics on")] {
         broker.counts_clients = counts;
         let found = findings("MQD01", &broker, &vhost);
-        assert!(found[0].fix.contains(advice), "{}", found[0].fix);
+        assert!(found[0].fix.words.contains(advice), "{}", found[0].fix);
     }
 }
 
@@ -367,6 +406,39 @@ fn delivery_limits() {
 }
 
 #[test]
+fn how_a_delivery_limit_goes() {
+    let command = Some(
+        r#"rabbitmqctl set_policy --vhost v --apply-to queues unlimited-dead '^dead$' '{"delivery-limit":-1}'"#,
+    );
+    let limited = |options: &str| {
+        WORK.replace(
+            "dead: { type: quorum, delivery_limit: unlimited }",
+            &format!("dead: {{ type: quorum{options} }}"),
+        )
+    };
+    let by_nobody = limited("");
+    let by_argument = limited(", delivery_limit: 5");
+    let by_policy = format!(
+        "{by_nobody}policies: {{ p: {{ pattern: dead, definition: {{ delivery-limit: 5 }} }} }}\n"
+    );
+    for (version, yaml, words, expected) in [
+        ("4.0.5", &by_nobody, "lift the limit", command),
+        ("4.0.5", &by_argument, "cannot be changed", None),
+        ("4.0.5", &by_policy, "policy 'p' that is in force", None),
+        ("3.10.8", &by_argument, "without a delivery limit", None),
+        ("3.10.8", &by_policy, "out of the policy 'p'", None),
+    ] {
+        let mut vhost = vhost(version, yaml);
+        vhost.queue("dead").limit = EffectiveLimit::Finite(5);
+        let found = findings("MQD09", &broker(version), &vhost);
+        assert_eq!(found.len(), 1, "{version} {yaml}");
+        let fix = &found[0].fix;
+        assert!(fix.words.contains(words), "{fix}");
+        assert_eq!(fix.command.as_deref(), expected, "{fix}");
+    }
+}
+
+#[test]
 fn dead_letters_put_back() {
     let counts = |published, delivered, redelivered, redeliver_rate, acked, ack_rate| QueueCounts {
         published,
@@ -491,7 +563,12 @@ fn a_backlog_is_counted_and_dated() {
     contents.oldest_seconds.insert(name, 7300);
     let found = findings("MQD11", &broker("4.3.6"), &vhost);
     assert_eq!(found[0].evidence, "3 dead letters, the oldest died 2 h ago");
-    assert!(found[0].fix.ends_with("mq dlq inspect dead --vhost v"));
+    assert!(
+        found[0]
+            .fix
+            .words
+            .ends_with("mq dlq inspect dead --vhost v")
+    );
 }
 
 #[test]

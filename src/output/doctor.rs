@@ -89,7 +89,13 @@ fn shown(finding: &Finding, with_vhost: bool, text: &mut String) {
     };
     wrap(&unbroken(&format!("{word}: {subject}")), 2, text);
     wrap(&unbroken(&finding.evidence), 4, text);
-    wrap(&unbroken(&format!("fix: {}", finding.fix)), 4, text);
+    let Some(command) = &finding.fix.command else {
+        wrap(&unbroken(&format!("fix: {}", finding.fix.words)), 4, text);
+        return;
+    };
+    wrap(&unbroken(&format!("fix: {}:", finding.fix.words)), 4, text);
+    // A line that is broken could not be pasted.
+    text.push_str(&format!("\n    {}", unbroken(command)));
 }
 
 fn named(finding: &Finding) -> String {
@@ -147,7 +153,8 @@ pub fn doctor_json(examined: &Examined) -> Json {
 }
 
 /// `{code, title, status, judged, findings: [{status, vhost, subject_kind, subject,
-/// evidence, fix}]}`; the vhost of what is about the broker is null.
+/// evidence, fix, command}]}`; the vhost of what is about the broker is null, and so
+/// is the command where there is none; else the fix ends with it.
 #[must_use]
 pub fn doctor_check_json(check: &Check) -> Json {
     let findings = check.findings.iter().map(|finding| {
@@ -157,7 +164,8 @@ pub fn doctor_check_json(check: &Check) -> Json {
             "subject_kind": finding.kind.word(),
             "subject": finding.subject,
             "evidence": finding.evidence,
-            "fix": finding.fix,
+            "fix": finding.fix.to_string(),
+            "command": finding.fix.command,
         })
     });
     json!({

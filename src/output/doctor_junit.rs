@@ -66,8 +66,14 @@ fn cases(examined: &Examined) -> Vec<Case<'_>> {
 
 impl Case<'_> {
     fn status(&self) -> Status {
-        let worst = self.findings.iter().map(|finding| finding.status).max();
-        worst.unwrap_or(Status::Pass)
+        self.worst().map_or(Status::Pass, |finding| finding.status)
+    }
+
+    /// The first of the worst findings.
+    fn worst(&self) -> Option<&Finding> {
+        // Of equals `max_by_key` takes the last.
+        let backwards = self.findings.iter().rev();
+        backwards.copied().max_by_key(|finding| finding.status)
     }
 
     fn write(&self, xml: &mut String) {
@@ -93,11 +99,11 @@ impl Case<'_> {
                 )
             })
             .collect();
-        let Some(first) = self.findings.first() else {
+        let Some(worst) = self.worst() else {
             xml.push_str("/>\n");
             return;
         };
-        let message = attribute(&first.evidence);
+        let message = attribute(&worst.evidence);
         let text = escaped(&lines.join("\n"));
         let _ = match self.status() {
             Status::Unknown => write!(
@@ -110,5 +116,57 @@ impl Case<'_> {
                 status.word()
             ),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::BrokerFacts;
+    use crate::doctor::{BrokerSeen, Report, SubjectKind};
+
+    #[test]
+    fn the_message_is_that_of_the_first_of_the_worst() {
+        let vhost = VhostName::new("v").expect("name");
+        let finding = |(status, evidence): &(Status, &str)| Finding {
+            status: *status,
+            vhost: Some(vhost.clone()),
+            kind: SubjectKind::Queue,
+            subject: "q".to_owned(),
+            evidence: (*evidence).to_owned(),
+            fix: "f".into(),
+        };
+        let (unknown, warn) = ((Status::Unknown, "late"), (Status::Warn, "odd"));
+        let (fail, other) = ((Status::Fail, "lost"), (Status::Fail, "gone"));
+        for (found, expected) in [
+            (vec![unknown], "<skipped message=\"late\""),
+            (
+                vec![unknown, warn],
+                "<failure type=\"warn\" message=\"odd\"",
+            ),
+            (
+                vec![unknown, fail, warn, other],
+                "<failure type=\"fail\" message=\"lost\"",
+            ),
+        ] {
+            let mut report = Report::new(&[]);
+            let checks = report.checks.iter_mut();
+            for check in checks.filter(|check| check.rule.code == "MQD03") {
+                check.findings = found.iter().map(finding).collect();
+            }
+            let xml = doctor_junit(&Examined {
+                broker: BrokerSeen {
+                    facts: BrokerFacts::new("RabbitMQ", "4.3.6"),
+                    cluster: None,
+                    counts_clients: true,
+                    nodes: Ok(Vec::new()),
+                    deprecated: Ok(None),
+                    now: 0,
+                },
+                vhosts: vec![vhost.clone()],
+                report,
+            });
+            assert!(xml.contains(expected), "{xml}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::printable::shell_word;
 
 /// The longest name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 255;
@@ -111,11 +112,7 @@ impl<K> Name<K> {
     /// The name as one word of a shell command, for commands that we suggest.
     #[must_use]
     pub fn shell_quoted(&self) -> String {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@%+=".contains(c);
-        if !self.text.is_empty() && self.text.chars().all(plain) {
-            return self.text.clone();
-        }
-        format!("'{}'", self.text.replace('\'', r"'\''"))
+        shell_word(&self.text)
     }
 
     /// Whether the broker keeps this name for itself (`amq.` prefix).

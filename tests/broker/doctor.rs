@@ -165,6 +165,7 @@ fn the_exit_code_tells_the_result_only_when_asked() {
     let vhost = Vhost::new();
     vhost.apply("queues:\n  work: { type: classic, dead_letter: { exchange: '', key: dead } }\n  dead: { type: classic }\n");
     vhost.publish("dead", "x");
+    // Until the broker's rate of it is 0 again, a publisher that is gone is unknown.
     wait_for("the dead letter to be counted", || {
         let report = examine(&vhost);
         let found = findings(&vhost, &report);
@@ -275,7 +276,7 @@ fn a_vhost_that_may_not_be_read_is_unknown_and_the_others_are_judged() {
 #[test]
 fn names_cannot_drive_the_terminal() {
     let vhost = Vhost::new();
-    let name = "dead\u{1b}[31m'; reboot #\u{202e}";
+    let name = "dead\u{1b}[31m'; reboot #\u{202e}\u{2028}";
     vhost.api(
         Method::PUT,
         &["queues", &vhost.name, name],
@@ -284,7 +285,7 @@ fn names_cannot_drive_the_terminal() {
     for format in ["table", "json", "jsonl"] {
         let ran = vhost.mq(["doctor", "-o", format]).run().code(0);
         assert!(
-            !ran.stdout.contains(['\u{1b}', '\u{202e}']),
+            !ran.stdout.contains(['\u{1b}', '\u{202e}', '\u{2028}']),
             "{}",
             ran.stdout
         );

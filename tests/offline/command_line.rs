@@ -323,3 +323,21 @@ workers: { w: { retry: { strategy: backoff, delays: { first: 1s }, jitter: 25%, 
         assert!(said.contains(expected), "{flags:?}: {said}");
     }
 }
+
+#[test]
+fn reports_do_not_share_standard_output_with_results() {
+    for (args, says) in [
+        (&["doctor", "--junit", "-"][..], "a report needs a file"),
+        (
+            &["topology", "test", "t.yaml", "--junit", "-"],
+            "a report needs a file",
+        ),
+        (
+            &["dlq", "check", "--nagios", "--prometheus", "-"],
+            "--prometheus FILE",
+        ),
+    ] {
+        let ran = Mq::new(args.iter().copied()).run().code(64).says(&[says]);
+        assert_eq!(ran.stdout, "");
+    }
+}
