@@ -47,8 +47,8 @@ pub(super) enum Source {
     Lines(PathBuf),
     /// Bodies, a file each: those of a folder.
     Files(PathBuf),
-    /// One body, so many times.
-    Repeat(u64, Body),
+    /// One body, so many times, and the SHA-256 of what it is made of.
+    Repeat(u64, Body, String),
 }
 
 impl Source {
@@ -62,6 +62,14 @@ impl Source {
                 path.display().to_string()
             }
             Self::Repeat(..) => "the command line".to_owned(),
+        }
+    }
+
+    /// What tells it from another source.
+    pub(super) fn identity(&self) -> String {
+        match self {
+            Self::Repeat(_, _, digest) => format!("{}, body {digest}", self.name()),
+            _ => self.name(),
         }
     }
 
