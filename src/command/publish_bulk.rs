@@ -34,6 +34,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
+    source.must_be_there()?;
     let name = source.name();
     let counts = source.counts();
     let target = Target::of(args)?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::dlq_export::{Folder, lines};
+use crate::proxy::Proxy;
 use crate::vhost::Vhost;
 
 fn with_queue() -> Vhost {
@@ -500,7 +501,7 @@ fn a_body_is_part_of_what_is_resumed_and_files_cannot_be() {
 fn what_the_broker_altered_is_still_told_by_its_number() {
     let vhost = with_queue();
     let line = |n: usize| {
-        let key = if n % 2 == 0 { "nobody" } else { "q" };
+        let key = if n.is_multiple_of(2) { "nobody" } else { "q" };
         json!({"routing_key": key, "body": n.to_string(), "properties": {
             "expiration": "0000060000",
             "headers": {"BCC": ["nobody-else"]},
@@ -579,4 +580,34 @@ fn a_dry_run_finds_what_sending_would() {
             .code(65)
             .says(&["app_id has 256 bytes; AMQP allows 255"]);
     }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_and_a_confirm_is_not_waited_for_anew() {
+    let vhost = with_queue();
+    let proxy = Proxy::to(vhost.address());
+    proxy.keep_back_confirms(1_000_000);
+    let publish = |more: &[&str]| {
+        vhost
+            .mq(["publish", "-q", "q", "--lines", "-"])
+            .args(more)
+            .env("MQ_URL", vhost.url_at("guest", "guest", &proxy.address))
+    };
+    let running = publish(&[]).stdin("1\n2\n").spawn();
+    vhost.wait_for_ready("q", 2);
+    running.signal(rustix::process::Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(rustix::process::Signal::INT);
+    running
+        .wait()
+        .code(130)
+        .says(&["lines 1, 2: no answer", "a second signal"]);
+    // Each message that is sent interrupts the wait.
+    let start = Instant::now();
+    publish(&["--confirm-timeout", "2s", "--rate", "4"])
+        .stdin("x\n".repeat(80))
+        .run()
+        .code(75)
+        .says(&["no confirm within 2s"]);
+    assert!(start.elapsed() < Duration::from_secs(12));
 }

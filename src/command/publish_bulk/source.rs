@@ -65,6 +65,21 @@ impl Source {
         }
     }
 
+    /// Looks whether it is there, before anything is made for it.
+    ///
+    /// # Errors
+    /// When there is nothing of its name.
+    pub(super) fn must_be_there(&self) -> Result<()> {
+        let (what, path) = match self {
+            Self::JsonLines(path) | Self::Lines(path) if path.as_os_str() != "-" => ("file", path),
+            Self::Files(path) => ("folder", path),
+            _ => return Ok(()),
+        };
+        std::fs::metadata(path)
+            .map(drop)
+            .map_err(|error| cannot_open(what, path, &error))
+    }
+
     /// What tells it from another source.
     pub(super) fn identity(&self) -> String {
         match self {
