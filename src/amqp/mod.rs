@@ -21,6 +21,7 @@ mod intake;
 mod lock;
 mod pipeline;
 mod publish;
+mod returned;
 mod socket;
 mod stream;
 mod walk;

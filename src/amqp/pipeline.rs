@@ -6,7 +6,11 @@
 //! message is confirmed, its return is already in the hands of a confirm that
 //! came in before, or of one that was out at that moment. So an outcome counts
 //! only once all that had been sent by then is confirmed too, and a return is
-//! told by its content, which comes back unchanged.
+//! told by its content.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where the clock says how long no confirm came"
+)]
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,12 +20,13 @@ use futures_util::FutureExt as _;
 use lapin::message::BasicReturnMessage;
 use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation, PublisherConfirm};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::amqp::Connection;
 use crate::amqp::convert::{from_properties, properties, short};
 use crate::amqp::failure::explain;
 use crate::amqp::publish::{Receipt, publishing};
+use crate::amqp::returned::{Returned, which_came_back};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Publication;
 
@@ -38,6 +43,10 @@ pub struct Pipeline<'c> {
     /// How many at the front of them are confirmed.
     confirmed: usize,
     sent: u64,
+    /// When the last confirm was seen, or the first of those without one sent.
+    progress: Instant,
+    /// Why nothing can be said any more.
+    broken: Option<Error>,
 }
 
 struct Flight {
@@ -62,8 +71,9 @@ enum Stage {
 impl<'c> Pipeline<'c> {
     /// Opens the channel. At most `window` messages are unconfirmed at a time,
     /// and of three times as many the outcome is open. lapin needs time in proportion
-    /// to it for each confirm; a few hundred is a good number. Each confirm is
-    /// waited for at most `confirm_limit`.
+    /// to it for each confirm; a few hundred is a good number. After one confirm
+    /// the next is waited for at most `confirm_limit`, however often that is
+    /// interrupted.
     ///
     /// # Errors
     /// When the channel cannot be opened.
@@ -80,6 +90,8 @@ impl<'c> Pipeline<'c> {
             flights: VecDeque::new(),
             confirmed: 0,
             sent: 0,
+            progress: Instant::now(),
+            broken: None,
         })
     }
 
@@ -87,6 +99,12 @@ impl<'c> Pipeline<'c> {
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.flights.len() - self.confirmed < self.window && self.flights.len() < 3 * self.window
+    }
+
+    /// Whether anything can still be sent.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.broken.is_none() && self.channel.status().connected()
     }
 
     /// How many messages have an open outcome.
@@ -100,8 +118,9 @@ impl<'c> Pipeline<'c> {
     ///
     /// # Errors
     /// When a name or property is too long for AMQP, or the channel is gone;
-    /// the message was not sent then.
+    /// the message was not sent then. The error of [`Self::next`] if that failed.
     pub fn send(&mut self, message: Publication) -> Result<u64> {
+        self.not_broken()?;
         let exchange = short(message.exchange.as_str(), "exchange name")?;
         let key = short(message.routing_key.as_str(), "routing key")?;
         let wire = properties(&message.properties)?;
@@ -126,6 +145,9 @@ impl<'c> Pipeline<'c> {
             Some(Ok(confirm)) => Stage::Waiting(confirm),
             Some(Err(error)) => return Err(explain(&error, &publishing(&message))),
         };
+        if self.confirmed == self.flights.len() {
+            self.progress = Instant::now();
+        }
         self.sent += 1;
         self.flights.push_back(Flight {
             number: self.sent,
@@ -143,17 +165,20 @@ impl<'c> Pipeline<'c> {
     ///
     /// # Errors
     /// When the channel or the connection is gone, or a confirm did not come in
-    /// time. The outcome of all that are open is unknown then, and this channel
-    /// of no more use.
+    /// time, or a message came back that is none of those sent. The outcome of
+    /// all that are open is unknown then, and stays so: the same error is given
+    /// from then on.
     pub async fn next(&mut self) -> Result<Option<(u64, Receipt)>> {
         loop {
+            self.not_broken()?;
             if let Some(told) = self.front_if_certain() {
                 return Ok(Some(told));
             }
             if self.flights.is_empty() {
                 return Ok(None);
             }
-            self.confirm_one().await?;
+            let confirmed = self.confirm_one().await;
+            self.heed(confirmed)?;
         }
     }
 
@@ -163,14 +188,26 @@ impl<'c> Pipeline<'c> {
     /// Those of [`Self::next`].
     pub fn next_now(&mut self) -> Result<Option<(u64, Receipt)>> {
         loop {
+            self.not_broken()?;
             if let Some(told) = self.front_if_certain() {
                 return Ok(Some(told));
             }
             match self.confirm_one().now_or_never() {
-                Some(confirmed) if !self.flights.is_empty() => confirmed?,
+                Some(confirmed) if !self.flights.is_empty() => self.heed(confirmed)?,
                 _ => return Ok(None),
             }
         }
+    }
+
+    fn not_broken(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+
+    fn heed(&mut self, confirmed: Result<()>) -> Result<()> {
+        if let Err(error) = &confirmed {
+            self.broken = Some(error.clone());
+        }
+        confirmed
     }
 
     fn front_if_certain(&mut self) -> Option<(u64, Receipt)> {
@@ -203,12 +240,13 @@ impl<'c> Pipeline<'c> {
     async fn confirm_one(&mut self) -> Result<()> {
         let last_sent = self.sent;
         let limit = self.confirm_limit;
+        let until = self.progress + limit;
         let Some(flight) = self.flights.get_mut(self.confirmed) else {
             return Ok(());
         };
         let answer = loop {
             match &mut flight.stage {
-                Stage::Sending(sending) => match timeout(limit, sending).await {
+                Stage::Sending(sending) => match timeout_at(until, sending).await {
                     Ok(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
                     Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
                     Err(_) => {
@@ -217,7 +255,7 @@ impl<'c> Pipeline<'c> {
                             .no_confirm(&publishing(&flight.message), limit));
                     }
                 },
-                Stage::Waiting(confirm) => match timeout(limit, confirm).await {
+                Stage::Waiting(confirm) => match timeout_at(until, confirm).await {
                     Ok(Ok(answer)) => break answer,
                     Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
                     Err(_) => {
@@ -244,22 +282,24 @@ impl<'c> Pipeline<'c> {
             last_sent,
         };
         self.confirmed += 1;
+        self.progress = Instant::now();
         returned.map_or(Ok(()), |returned| self.was_returned(&returned))
     }
 
-    /// Finds the message that came back. Messages of the same content have the
-    /// same fate, so any of them will do.
     fn was_returned(&mut self, returned: &BasicReturnMessage) -> Result<()> {
         let back = &returned.delivery;
-        let its_properties = from_properties(&back.properties);
-        let flight = self.flights.iter_mut().find(|flight| {
-            let message = &flight.message;
-            flight.returned.is_none()
-                && message.exchange.as_str() == back.exchange.as_str()
-                && message.routing_key.as_str() == back.routing_key.as_str()
-                && message.body == back.data
-                && message.properties == its_properties
-        });
+        let found = which_came_back(
+            Returned {
+                exchange: back.exchange.as_str(),
+                routing_key: back.routing_key.as_str(),
+                properties: &from_properties(&back.properties),
+                body: &back.data,
+            },
+            (self.flights.iter().enumerate())
+                .filter(|(_, flight)| flight.returned.is_none())
+                .map(|(at, flight)| (at, &flight.message)),
+        );
+        let flight = found.and_then(|at| self.flights.get_mut(at));
         match flight {
             Some(flight) => {
                 flight.returned = Some(returned.reply_text.as_str().to_owned());
@@ -268,7 +308,7 @@ impl<'c> Pipeline<'c> {
             None => Err(Error::new(
                 ErrorKind::Protocol,
                 format!(
-                    "the broker returned a message to exchange '{}' with key '{}' that is none of those sent: which one it was cannot be told",
+                    "the broker returned a message to exchange '{}' with key '{}': which of those sent it was cannot be told",
                     back.exchange, back.routing_key
                 ),
             )

@@ -63,6 +63,8 @@ pub struct BulkArgs {
 
     /// Write what became of each message to a new file, a line of JSON each; - for
     /// standard output
+    ///
+    /// With --resume a file that is there is added to.
     #[arg(long, value_name = "FILE", help_heading = "Many messages")]
     pub results: Option<PathBuf>,
 
@@ -74,8 +76,15 @@ pub struct BulkArgs {
     ///
     /// A run that was interrupted sends again what was not known to be settled,
     /// with the ids it had ({{uuid}}, --generate-message-id), so that a consumer can
-    /// tell (mq consume --dedupe). It stops at the first message that is refused.
-    #[arg(long, value_name = "FILE", help_heading = "Many messages")]
+    /// tell (mq consume --dedupe). It stops at the first message that is refused. One
+    /// run at a time; --results is added to. Not for --files, whose names do not
+    /// tell what is new.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "files",
+        help_heading = "Many messages"
+    )]
     pub resume: Option<PathBuf>,
 
     /// Give each message without a message id one (a UUID)

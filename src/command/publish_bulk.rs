@@ -1,10 +1,13 @@
 //! `mq publish`, many messages: each confirmed and routed, or named.
 
 mod batches;
+mod books;
 mod results;
 mod sending;
 mod settled;
 mod source;
+
+use sha2::{Digest as _, Sha256};
 
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
@@ -15,11 +18,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
 use crate::message::{Delivery, Publication, brokers_take, message_line, set_copies_aside};
 use crate::offsets::SentFile;
-use crate::output::{self, Published, published_json, published_text};
+use crate::output::{self, Existing, Lines, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
 
+use books::Books;
 use results::Results;
-use sending::{Books, Rules, Sending};
+use sending::{Rules, Sending};
 use settled::Settled;
 use source::{Reading, Source};
 
@@ -30,12 +34,19 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
+    source.must_be_there()?;
     let name = source.name();
     let counts = source.counts();
     let target = Target::of(args)?;
     let kept = match &args.bulk.resume {
         None => None,
-        Some(path) => Some(SentFile::open(path.clone(), &name, &run_id())?),
+        Some(path) => {
+            let identity = target_text(args).map_or_else(
+                || source.identity(),
+                |to| format!("{} {to}", source.identity()),
+            );
+            Some(SentFile::open(path.clone(), &identity, &run_id())?)
+        }
     };
     let mut batches = batches::read(
         source.clone(),
@@ -46,14 +57,21 @@ pub(super) async fn run(
             gives_ids: args.bulk.generate_message_id,
         },
     )?;
-    let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
-    let mut results = Results::open(args.bulk.results.as_deref())?;
+    let existing = match kept {
+        Some(_) => Existing::Append,
+        None => Existing::Refuse,
+    };
+    let mut results = Results::open(args.bulk.results.as_deref(), existing)?;
     let mut signals = signals::listen()?;
     let connection = session.connect("mq publish", Frames::Large).await?;
     let mut published = Published {
         counts,
+        unroutable_before: (kept.as_ref())
+            .map_or_else(Lines::default, |(_, sent)| sent.unroutable.clone()),
         ..Published::default()
     };
+    let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
+    let mut hurry = None;
     let result = async {
         let window = usize::from(args.bulk.in_flight);
         let pipeline = Pipeline::open(&connection, window, args.confirm_timeout).await?;
@@ -68,24 +86,87 @@ pub(super) async fn run(
             published: &mut published,
             results: &mut results,
             settled: &mut settled,
+            unwritten: None,
         };
         let mut sending = Sending::new(pipeline, &connection, rules, books);
         let sent = sending.send_all(&mut batches, &mut signals).await;
-        sending.settle_rest().await.and(sent)
+        let (rest, second_signal) = sending.settle_rest(&mut signals).await;
+        hurry = second_signal;
+        sent.and(rest)
     }
     .await;
-    connection.close().await;
-    let kept = settled.map_or(Ok(()), Settled::close);
-    let result = results.close().and(kept).and(result);
-    if results.is_on_standard_output() {
+    if hurry.is_none() {
+        connection.close().await;
+    }
+    let ended_well = result.is_ok();
+    let written = written_down(&mut results, settled.as_mut());
+    let result = unread(result.and(written), &published, ended_well);
+    let reported = if results.is_on_standard_output() {
         session.warn(|| format!("mq: {}", published_text(&name, &published)));
+        Ok(())
     } else {
         session.report(
             || published_text(&name, &published),
             || published_json(&name, &published),
-        )?;
+        )
+    };
+    let told = verdict(&name, &published, result);
+    let cleared = settled.as_mut().map_or(Ok(()), Settled::told);
+    let told = told.and_then(|exit| reported.and(cleared).map(|()| exit));
+    match (hurry, told) {
+        (None, told) => told.map_err(Into::into),
+        (Some(signal), Ok(_)) => Ok(Exit::Signal(signal)),
+        (Some(signal), Err(error)) => {
+            output::talk(&format!("mq: {}", output::printable(&error.to_string())));
+            Ok(Exit::Signal(signal))
+        }
     }
-    verdict(&name, &published, result).map_err(Into::into)
+}
+
+/// What is settled is not sent again, and so its receipt comes first.
+fn written_down(results: &mut Results, settled: Option<&mut Settled>) -> Result<()> {
+    let written = results.close();
+    match settled {
+        None => written,
+        Some(settled) if written.is_ok() => settled.keep(),
+        Some(settled) => {
+            settled.give_up();
+            written
+        }
+    }
+}
+
+/// A reader of results that went away ends it well only if there was nothing
+/// left to send or to tell.
+fn unread(result: Result<()>, published: &Published, ended_well: bool) -> Result<()> {
+    let all_arrived = ended_well
+        && published.stopped_by.is_none()
+        && published.routed == published.sent
+        && published.unroutable_before.count == 0;
+    result.map_err(|error| match error.kind() {
+        ErrorKind::ReaderGone if !all_arrived => Error::new(
+            ErrorKind::InputOutput,
+            "nobody reads the results any more; nothing more was sent",
+        )
+        .hint("read --results to the end, or write them to a file"),
+        _ => error,
+    })
+}
+
+/// Where the command line says that messages go.
+fn target_text(args: &PublishArgs) -> Option<String> {
+    if let Some(queue) = &args.queue {
+        return Some(format!("to queue '{queue}'"));
+    }
+    let exchange = args
+        .exchange
+        .as_ref()
+        .map(|name| format!("to exchange '{name}'"));
+    let key = args.key.as_ref().map(|key| format!("with key '{key}'"));
+    match (exchange, key) {
+        (Some(exchange), Some(key)) => Some(format!("{exchange} {key}")),
+        (exchange, key) => exchange.or(key),
+    }
 }
 
 /// What all runs over one source have in common.
@@ -154,7 +235,8 @@ fn source(args: &PublishArgs, prototype: &Prototype, environment: Environment) -
         (None, None, None) => {
             let body = super::publish::body(args.body.as_deref())?;
             let count = bulk.repeat.map_or(1, std::num::NonZeroU64::get);
-            Source::Repeat(count, prototype.body(body, environment)?)
+            let digest = format!("{:x}", Sha256::digest(&body));
+            Source::Repeat(count, prototype.body(body, environment)?, digest)
         }
     })
 }
@@ -214,7 +296,11 @@ fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit
             &published.unroutable,
             "reached no queue; the broker has dropped it",
         ),
-        (&published.refused, "refused (nack) by the broker"),
+        (
+            &published.unroutable_before,
+            "reached no queue in an earlier run; the broker has dropped it",
+        ),
+        (&published.refused, "refused by the broker"),
         (
             &published.unknown,
             "no answer; the broker may or may not have it",
@@ -237,6 +323,7 @@ fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit
     }
     let kind = match published {
         p if p.refused.count + p.unknown.count > 0 => ErrorKind::Refused,
+        p if p.unroutable_before.count > 0 => ErrorKind::Partial,
         p if p.unroutable.count > 0 && p.routed == 0 => ErrorKind::Unroutable,
         p if p.unroutable.count > 0 => ErrorKind::Partial,
         p if p.stopped_by.is_some() => return Ok(Exit::Partial),

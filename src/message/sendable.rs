@@ -2,17 +2,21 @@
 //! channel or the connection, and with it the outcome of all that is under way.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::field::FieldValue;
+use crate::field::{FieldTable, FieldValue};
 use crate::message::Properties;
 use crate::printable::one_line;
 
 /// Properties and headers share one frame, of 128 KiB by default; in bytes.
 const MOST_PROPERTIES: usize = 131_064;
 
+/// The longest short string of AMQP, in bytes.
+const MOST_SHORT: usize = 255;
+
 /// Whether brokers take these properties (each measured on 3.10.8, 4.0.5 and
 /// 4.3.6): numbers in headers must be some, or the connection breaks (541);
 /// `expiration` must be a number, `CC` and `BCC` lists of text (406), and all
-/// headers must fit into a frame (501).
+/// headers must fit into a frame (501). AMQP itself has no place for properties
+/// and names of headers over 255 bytes.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] with what is wrong.
@@ -44,6 +48,9 @@ pub fn brokers_take(properties: &Properties) -> Result<()> {
             Some(_) => return wrong(format!("its header '{name}' is no list of texts")),
         }
     }
+    if let Some((what, bytes)) = too_long(properties) {
+        return wrong(format!("{what} has {bytes} bytes; AMQP allows 255"));
+    }
     let bytes = properties.encoded_bytes();
     if bytes > MOST_PROPERTIES {
         return wrong(format!(
@@ -51,6 +58,45 @@ pub fn brokers_take(properties: &Properties) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// A property, or the name of a header, that is no short string.
+fn too_long(properties: &Properties) -> Option<(&'static str, usize)> {
+    let long = |bytes: &usize| *bytes > MOST_SHORT;
+    let found = [
+        ("content_type", &properties.content_type),
+        ("content_encoding", &properties.content_encoding),
+        ("correlation_id", &properties.correlation_id),
+        ("reply_to", &properties.reply_to),
+        ("expiration", &properties.expiration),
+        ("message_id", &properties.message_id),
+        ("type", &properties.kind),
+        ("user_id", &properties.user_id),
+        ("app_id", &properties.app_id),
+        ("cluster_id", &properties.cluster_id),
+    ]
+    .into_iter()
+    .find_map(|(what, text)| Some((what, text.as_ref().map(String::len).filter(long)?)));
+    found.or_else(|| {
+        let name = longest_name(&properties.headers);
+        long(&name).then_some(("the name of a header", name))
+    })
+}
+
+fn longest_name(headers: &FieldTable) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| name.len().max(longest_name_in(value)))
+        .max()
+        .unwrap_or(0)
+}
+
+fn longest_name_in(value: &FieldValue) -> usize {
+    match value {
+        FieldValue::Table(table) => longest_name(table),
+        FieldValue::Array(items) => items.iter().map(longest_name_in).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Erlang has no such numbers.
@@ -77,6 +123,20 @@ mod tests {
         let text = |text: &str| FieldValue::text(text);
         for (properties, expected) in [
             (Properties::default(), None),
+            (
+                Properties {
+                    kind: Some("x".repeat(256)),
+                    ..Properties::default()
+                },
+                Some("type has 256 bytes"),
+            ),
+            (
+                with(
+                    "t",
+                    FieldValue::Table([("n".repeat(256), FieldValue::Void)].into()),
+                ),
+                Some("the name of a header has 256 bytes"),
+            ),
             (with("n", FieldValue::F64(1.5)), None),
             (
                 with("n", FieldValue::F64(f64::NAN)),

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::offsets::small_file::SmallFile;
+use crate::offsets::small_file::{Lock, SmallFile};
+use crate::output::Lines;
 
 /// How far a source is published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Sent {
     /// What all runs over this source have in common: ids of messages are made of
     /// it, so that one that is sent again has the id it had.
     pub run: String,
+    /// Those of them that reached no queue and that no run has told yet at its end.
+    #[serde(default)]
+    pub unroutable: Lines,
 }
 
 impl Sent {
@@ -53,29 +57,43 @@ pub fn uuid(bits: u128, version: u8) -> String {
     )
 }
 
-/// The file that keeps it.
-#[derive(Clone, Debug)]
+/// The file that keeps it, for one run at a time.
+#[derive(Debug)]
 pub struct SentFile {
     file: SmallFile,
+    _lock: Lock,
 }
 
 impl SentFile {
     /// Reads how far `source` came; a new one starts, as `run`. Proves that the
-    /// file can be written.
+    /// file can be written, and locks it (`FILE.lock`) for as long as this lives.
     ///
     /// # Errors
-    /// When it is damaged, of another source, or cannot be read or written.
+    /// When it is damaged, of another source, or cannot be read or written;
+    /// [`ErrorKind::Refused`] while another run has it.
     pub fn open(path: PathBuf, source: &str, run: &str) -> Result<(Self, Sent)> {
-        let this = Self {
-            file: SmallFile::new(path),
-        };
+        let file = SmallFile::new(path);
+        let lock = file
+            .lock()
+            .map_err(|error| cannot(&file, "lock", &error))?
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Refused,
+                    format!(
+                        "the file '{}' for --resume is in use by another run",
+                        file.path().display()
+                    ),
+                )
+                .hint("wait until it has ended")
+            })?;
+        let this = Self { file, _lock: lock };
         let text = this
             .file
             .read()
-            .map_err(|error| this.cannot("read", &error))?;
+            .map_err(|error| cannot(&this.file, "read", &error))?;
         this.file
             .can_be_written()
-            .map_err(|error| this.cannot("write", &error))?;
+            .map_err(|error| cannot(&this.file, "write", &error))?;
         let Some(text) = text else {
             let sent = Sent {
                 source: source.to_owned(),
@@ -101,7 +119,7 @@ impl SentFile {
                     sent.source
                 ),
             )
-            .hint("each source needs a file of its own"));
+            .hint("each source and each place to publish to needs a file of its own"));
         }
         Ok((this, sent))
     }
@@ -118,19 +136,19 @@ impl SentFile {
         text.push(b'\n');
         self.file
             .replace(&text)
-            .map_err(|error| self.cannot("write", &error))
+            .map_err(|error| cannot(&self.file, "write", &error))
     }
+}
 
-    fn cannot(&self, what: &str, error: &io::Error) -> Error {
-        Error::new(
-            ErrorKind::InputOutput,
-            format!(
-                "cannot {what} the file '{}' for --resume: {error}",
-                self.file.path().display()
-            ),
-        )
-        .hint("check its folder, its permissions and the free space")
-    }
+fn cannot(file: &SmallFile, what: &str, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::InputOutput,
+        format!(
+            "cannot {what} the file '{}' for --resume: {error}",
+            file.path().display()
+        ),
+    )
+    .hint("check its folder, its permissions and the free space")
 }
 
 #[cfg(test)]
@@ -158,14 +176,15 @@ mod tests {
         let (file, mut sent) = open("a.jsonl", "r1").expect("new");
         assert_eq!((sent.settled, sent.run.as_str()), (0, "r1"));
         sent.settled = 7;
+        sent.unroutable.add(3);
         file.keep(&sent).expect("kept");
+        let error = open("a.jsonl", "r2").expect_err("another run");
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        drop(file);
         assert_eq!(open("a.jsonl", "r2").expect("again").1, sent);
         let error = open("b.jsonl", "r3").expect_err("foreign");
         assert!(error.message().contains("is about 'a.jsonl'"), "{error}");
-        let other = SentFile {
-            file: SmallFile::new(path.clone()),
-        };
-        other.file.replace(b"{").expect("damaged");
+        SmallFile::new(path.clone()).replace(b"{").expect("damaged");
         assert_eq!(
             open("a.jsonl", "r4").expect_err("damaged").kind(),
             ErrorKind::InvalidInput

@@ -4,7 +4,7 @@
     reason = "the edge where a position meets the file system"
 )]
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,12 @@ const LONGEST: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct SmallFile {
     path: PathBuf,
+}
+
+/// Held as long as it lives; the kernel takes it from a process that dies.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
 }
 
 impl SmallFile {
@@ -40,6 +46,23 @@ impl SmallFile {
         let mut bytes = Vec::new();
         file.take(LONGEST).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
+    }
+
+    /// Locks a file of the same name and `.lock`, which stays there: the file
+    /// itself is another one after each replacement. `None`: somebody else has it.
+    pub(super) fn lock(&self) -> io::Result<Option<Lock>> {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".lock");
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(name)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// Proves that it can be written, and changes nothing.

@@ -20,6 +20,8 @@ pub struct LineFile {
     waiting: Vec<u8>,
     /// Its length when it was last on disk: what is behind may be torn.
     on_disk: u64,
+    /// Its length after the last whole write.
+    whole: u64,
     is_new: bool,
     is_regular: bool,
 }
@@ -61,6 +63,7 @@ impl LineFile {
             path: path.to_owned(),
             waiting: Vec::new(),
             on_disk: meta.len(),
+            whole: meta.len(),
             is_new: meta.len() == 0,
             is_regular: meta.is_file(),
         };
@@ -94,10 +97,14 @@ impl LineFile {
     ///
     /// # Errors
     /// When that fails; what of it was written is taken back where it can be.
+    /// Lines that were written before stay.
     pub fn write(&mut self) -> Result<()> {
         let written = self.file.write_all(&self.waiting);
+        let bytes = self.waiting.len() as u64;
         self.waiting.clear();
-        written.map_err(|error| self.not_written(&error))
+        written.map_err(|error| self.not_written(&error))?;
+        self.whole += bytes;
+        Ok(())
     }
 
     /// Writes everything and waits until the disk has it.
@@ -126,10 +133,11 @@ impl LineFile {
         }
     }
 
-    fn not_written(&self, error: &std::io::Error) -> Error {
+    fn not_written(&mut self, error: &std::io::Error) -> Error {
         if self.is_regular {
             // No half line is left, where the disk still does as it is told.
-            let _ = self.file.set_len(self.on_disk);
+            let _ = self.file.set_len(self.whole);
+            let _ = self.file.seek(SeekFrom::Start(self.whole));
             let _ = self.file.sync_all();
         }
         failed(&self.path, "write", error)
@@ -202,6 +210,21 @@ mod tests {
         file.push("c");
         file.sync().expect("sync");
         assert_eq!(read(&path), "a\n{\"torn\nc\n");
+    }
+
+    #[test]
+    fn after_a_failed_write_earlier_lines_stay_and_later_ones_follow_them() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("f");
+        let mut file = LineFile::open(&path, Existing::Refuse).expect("open");
+        file.push("a");
+        file.write().expect("written");
+        file.file.write_all(b"half a li").expect("torn");
+        let _ = file.not_written(&std::io::Error::other("no space"));
+        assert_eq!(read(&path), "a\n");
+        file.push("c");
+        file.sync().expect("sync");
+        assert_eq!(read(&path), "a\nc\n");
     }
 
     #[test]

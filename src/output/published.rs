@@ -1,5 +1,6 @@
 //! What became of many messages that were published.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::output::one_line;
@@ -18,7 +19,9 @@ pub struct Published {
     pub routed: u64,
     /// Confirmed, and no queue took them.
     pub unroutable: Lines,
-    /// Refused by the broker (nack).
+    /// The same of earlier runs that could not tell it at their end.
+    pub unroutable_before: Lines,
+    /// Refused by the broker (nack, or too large).
     pub refused: Lines,
     /// No answer came: the broker may or may not have them.
     pub unknown: Lines,
@@ -33,7 +36,7 @@ pub struct Published {
 }
 
 /// Numbers of messages: all are counted, the first ones remembered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {
     /// How many.
     pub count: u64,
@@ -99,8 +102,8 @@ pub fn published_text(file: &str, published: &Published) -> String {
     text
 }
 
-/// The same as JSON: `file`, `sent`, `routed`, `unroutable`, `refused` and
-/// `unknown` (each `count` and `first_lines`), `stopped`.
+/// The same as JSON: `file`, `sent`, `routed`, `unroutable`, `unroutable_before`
+/// (in a run before, with --resume), `refused` and `unknown` (each `count` and `first_lines`), `stopped`.
 #[must_use]
 pub fn published_json(file: &str, published: &Published) -> Json {
     json!({
@@ -108,6 +111,7 @@ pub fn published_json(file: &str, published: &Published) -> Json {
         "sent": published.sent,
         "routed": published.routed,
         "unroutable": published.unroutable.json(),
+        "unroutable_before": published.unroutable_before.json(),
         "refused": published.refused.json(),
         "unknown": published.unknown.json(),
         "user_ids_dropped": published.user_ids_dropped,

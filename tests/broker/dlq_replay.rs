@@ -280,12 +280,17 @@ fn a_filter_and_a_limit_choose() {
     assert_eq!(report["moved"], 1150);
     assert_eq!(report["stayed"], json!({"filtered": 1250}));
     vhost.wait_for_ready("dlq", 1250);
-    let left = exported(&vhost);
-    let even: Vec<String> = before
+    let mut left = exported(&vhost);
+    let mut even: Vec<String> = before
         .into_iter()
         .filter(|body| body.parse::<u32>().unwrap() % 2 == 0)
         .collect();
-    assert!(left == even, "the order changed: {left:?}");
+    // Before 4.3 a walk that ends early can mix what it gives back.
+    if vhost.version() < (4, 3) {
+        left.sort();
+        even.sort();
+    }
+    assert!(left == even, "not those, or not in this order: {left:?}");
     // A filter that fails says so, and nothing was moved.
     replay(&vhost, &["--filter", ".body.nothing"]).code(65);
     replay(&vhost, &["--filter", ".body ||"]).code(64);

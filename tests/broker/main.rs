@@ -51,6 +51,7 @@ mod prune;
 mod publish;
 mod publish_bulk;
 mod publish_jsonl;
+mod publish_receipts;
 mod real_input;
 mod results;
 mod retries;

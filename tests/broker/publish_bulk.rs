@@ -16,14 +16,14 @@ use serde_json::{Value as Json, json};
 use crate::dlq_export::{Folder, lines};
 use crate::vhost::Vhost;
 
-fn with_queue() -> Vhost {
+pub(crate) fn with_queue() -> Vhost {
     let vhost = Vhost::new();
     vhost.dead_letter_queue("q", "quorum");
     vhost
 }
 
 /// What is in the queue, as lines of JSON; it is empty then.
-fn taken(vhost: &Vhost) -> Vec<Json> {
+pub(crate) fn taken(vhost: &Vhost) -> Vec<Json> {
     let folder = Folder::new();
     let file = folder.path("f");
     vhost
@@ -405,7 +405,7 @@ fn a_refused_message_is_not_overtaken_by_a_run_that_goes_on() {
             ])
             .stdin(&*input)
     };
-    run().run().code(75).says(&["refused (nack) by the broker"]);
+    run().run().code(75).says(&["refused by the broker"]);
     assert_eq!(texts(&taken(&vhost), "body"), ["1", "2", "3"]);
     // There is room again for as many.
     run().run().code(75);

@@ -49,7 +49,7 @@ pub(super) fn read(source: Source, reading: Reading) -> Result<mpsc::Receiver<Ba
             let files = files_of(&path)?;
             spawn(move || batches.files(&files))
         }
-        Source::Repeat(count, body) => spawn(move || batches.repeat(count, &body)),
+        Source::Repeat(count, body, _) => spawn(move || batches.repeat(count, &body)),
     }?;
     Ok(receive)
 }
@@ -167,25 +167,14 @@ impl Batches {
     }
 
     fn files(&mut self, files: &[PathBuf]) {
-        let settled = self.settled();
-        let name_of = |path: &PathBuf| {
-            path.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned()
-        };
-        // Those that were settled may be gone by now.
-        let is_new = |path: &&PathBuf| settled == 0 || !self.is_settled_up_to(&name_of(path));
-        let ahead: Vec<&PathBuf> = files.iter().filter(is_new).collect();
-        for (number, path) in (settled + 1..).zip(ahead) {
-            let name = name_of(path);
+        for (number, path) in (1..).zip(files) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             let message = std::fs::read(path)
                 .map_err(|error| unreadable(&path.display().to_string(), &error))
                 .and_then(|bytes| self.of_body(&self.filling(number, &name), bytes));
             match message {
                 Ok(message) => {
-                    let mark = self.reading.settled.is_some().then_some(name);
-                    if !self.add(number, message, mark) {
+                    if !self.add(number, message, None) {
                         return;
                     }
                 }
@@ -235,10 +224,6 @@ impl Batches {
 
     fn is_settled_at(&self, mark: Option<&String>) -> bool {
         self.reading.settled.as_ref().map(|sent| &sent.mark) == mark
-    }
-
-    fn is_settled_up_to(&self, name: &str) -> bool {
-        (self.reading.settled.as_ref()).is_some_and(|sent| name <= sent.mark.as_str())
     }
 
     fn id(&self, number: u64) -> String {

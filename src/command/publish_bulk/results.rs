@@ -31,16 +31,16 @@ pub(super) struct Told {
 }
 
 impl Results {
-    /// A new file, or standard output.
+    /// A file, or standard output.
     ///
     /// # Errors
-    /// When the file is there already, or cannot be made.
-    pub(super) fn open(path: Option<&Path>) -> Result<Self> {
+    /// When the file is there already and is not to be added to, or cannot be made.
+    pub(super) fn open(path: Option<&Path>, existing: Existing) -> Result<Self> {
         Ok(match path {
             None => Self::Nowhere,
             Some(path) if path.as_os_str() == "-" => Self::StandardOutput(Vec::new()),
             Some(path) => Self::File {
-                file: LineFile::open(path, Existing::Refuse)?,
+                file: LineFile::open(path, existing)?,
                 waiting: 0,
             },
         })

@@ -11,17 +11,22 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::Target;
-use super::results::{Results, Told};
+use super::books::{Books, Open};
+use super::results::Told;
 use super::settled::Settled;
 use super::source::{Batch, Item, Source};
 use crate::amqp::{Connection, Pipeline, Receipt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Publication, brokers_take};
-use crate::output::{self, Published};
+use crate::output;
 use crate::topology::ExchangeName;
 
 /// Bytes of bodies whose outcome is open, at most; one message may be larger.
 const BYTES_OPEN: usize = 16 * 1024 * 1024;
+
+/// Bodies of so many bytes go alone: a broker that finds one too large (406,
+/// 16 MiB by default) closes the channel, and nothing else must go with it.
+const LARGE: usize = 1024 * 1024;
 
 /// So far a rate is caught up with: timers are not exact.
 const CATCH_UP: Duration = Duration::from_millis(20);
@@ -36,13 +41,6 @@ pub(super) struct Rules<'s> {
     pub(super) rate: Option<u32>,
 }
 
-/// Where it is written down what became of messages.
-pub(super) struct Books<'s> {
-    pub(super) published: &'s mut Published,
-    pub(super) results: &'s mut Results,
-    pub(super) settled: &'s mut Option<Settled>,
-}
-
 /// Messages under way.
 pub(super) struct Sending<'s, 'c> {
     pipeline: Pipeline<'c>,
@@ -51,20 +49,13 @@ pub(super) struct Sending<'s, 'c> {
     /// Each message whose outcome is open, in order.
     open: VecDeque<Open>,
     open_bytes: usize,
+    /// The number of the message that is under way alone.
+    alone: Option<u64>,
     /// Exchanges that are there.
     exchanges: BTreeSet<ExchangeName>,
     /// When the next one may be sent.
     due: Instant,
     books: Books<'s>,
-    /// Why the books cannot be written any more.
-    unwritten: Option<Error>,
-}
-
-struct Open {
-    number: u64,
-    bytes: usize,
-    told: Option<Told>,
-    mark: Option<String>,
 }
 
 /// Why nothing more is sent.
@@ -88,10 +79,10 @@ impl<'s, 'c> Sending<'s, 'c> {
             rules,
             open: VecDeque::new(),
             open_bytes: 0,
+            alone: None,
             exchanges: BTreeSet::new(),
             due: Instant::now(),
             books,
-            unwritten: None,
         }
     }
 
@@ -104,7 +95,7 @@ impl<'s, 'c> Sending<'s, 'c> {
     ) -> Result<()> {
         let mut items = VecDeque::new();
         loop {
-            if let Some(error) = self.unwritten.take() {
+            if let Some(error) = self.books.unwritten.take() {
                 return Err(error);
             }
             let ended = if items.is_empty() {
@@ -114,7 +105,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                 tokio::select! {
                     biased;
                     signal = signals.recv() => Some(Ended::Signal(signal.unwrap_or(0))),
-                    told = self.pipeline.next(), if !self.open.is_empty() => {
+                    told = self.outcome(), if !self.open.is_empty() => {
                         let told = told?;
                         self.settled(told);
                         None
@@ -128,7 +119,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                     },
                 }
             } else {
-                self.when_due(signals).await?
+                self.when_due(is_large(items.front()), signals).await?
             };
             let stops = self.rules.stops_at_unroutable && self.books.published.unroutable.count > 0;
             let is_at_gap = (self.books.settled.as_ref()).is_some_and(Settled::is_at_gap);
@@ -147,7 +138,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                     return Ok(());
                 }
             }
-            if self.has_room()
+            if self.has_room(is_large(items.front()))
                 && Instant::now() >= self.due
                 && let Some(item) = items.pop_front()
             {
@@ -156,28 +147,48 @@ impl<'s, 'c> Sending<'s, 'c> {
         }
     }
 
-    fn has_room(&self) -> bool {
+    /// Whether the next message may be sent, a large one or not.
+    fn has_room(&self, is_large: bool) -> bool {
+        if is_large || self.alone.is_some() {
+            return self.open.is_empty();
+        }
         self.open_bytes <= BYTES_OPEN && self.pipeline.has_room()
+    }
+
+    /// The next outcome that is certain. Safe to drop while waiting.
+    async fn outcome(&mut self) -> Result<Option<(u64, Receipt)>> {
+        let told = self.pipeline.next().await;
+        match self.alone {
+            Some(number) => told.map_err(|error| {
+                let error = error.during(&self.rules.source.place(number));
+                match error.kind() {
+                    ErrorKind::InvalidInput => told_at(error, self.rules.source),
+                    _ => error,
+                }
+            }),
+            None => told,
+        }
     }
 
     /// Waits until the next message may be sent, or something else happened.
     async fn when_due(
         &mut self,
+        is_large: bool,
         signals: &mut mpsc::UnboundedReceiver<u8>,
     ) -> Result<Option<Ended>> {
         if let Ok(signal) = signals.try_recv() {
             return Ok(Some(Ended::Signal(signal)));
         }
         let is_due = self.rules.rate.is_none() || Instant::now() >= self.due;
-        if self.has_room() && is_due {
+        if self.has_room(is_large) && is_due {
             return Ok(None);
         }
         let due = self.due;
-        let may_wait = self.has_room();
+        let may_wait = self.has_room(is_large);
         tokio::select! {
             biased;
             signal = signals.recv() => Ok(Some(Ended::Signal(signal.unwrap_or(0)))),
-            told = self.pipeline.next(), if !self.open.is_empty() => {
+            told = self.outcome(), if !self.open.is_empty() => {
                 let told = told?;
                 self.settled(told);
                 Ok(None)
@@ -200,6 +211,12 @@ impl<'s, 'c> Sending<'s, 'c> {
         if let Err(error) = self.must_be_there(&message.exchange).await {
             return Err(error.during(&self.rules.source.place(number)));
         }
+        if !self.pipeline.is_open() {
+            // Those under way tell why.
+            while let Some(told) = self.outcome().await? {
+                self.settled(Some(told));
+            }
+        }
         let bytes = message.body.len();
         let told = self.books.results.are_wanted().then(|| Told {
             exchange: message.exchange.to_string(),
@@ -209,6 +226,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         self.pipeline
             .send(message)
             .map_err(|error| error.during(&self.rules.source.place(number)))?;
+        self.alone = (bytes >= LARGE).then_some(number);
         self.books.published.sent += 1;
         self.open.push_back(Open {
             number,
@@ -277,59 +295,59 @@ impl<'s, 'c> Sending<'s, 'c> {
             return;
         };
         self.open_bytes -= open.bytes;
-        self.count(open, &receipt);
-    }
-
-    fn count(&mut self, open: Open, receipt: &Receipt) {
-        match receipt {
-            Receipt::Routed => self.books.published.routed += 1,
-            Receipt::Unroutable(_) => self.books.published.unroutable.add(open.number),
-            Receipt::Refused => self.books.published.refused.add(open.number),
-            Receipt::Unknown(_) => self.books.published.unknown.add(open.number),
-        }
-        let told = match &open.told {
-            Some(told) => self.books.results.add(open.number, told, receipt),
-            None => Ok(()),
-        };
-        let is_done = match receipt {
-            Receipt::Routed => true,
-            Receipt::Unroutable(_) => !self.rules.stops_at_unroutable,
-            Receipt::Refused | Receipt::Unknown(_) => false,
-        };
-        let kept = match (self.books.settled.as_mut(), is_done) {
-            (None, _) => Ok(()),
-            (Some(settled), true) => settled.done(open.number, open.mark),
-            (Some(settled), false) => {
-                settled.not_done();
-                Ok(())
-            }
-        };
-        if let Err(error) = told.and(kept) {
-            self.unwritten.get_or_insert(error);
-        }
+        self.alone = None;
+        let stops = self.rules.stops_at_unroutable;
+        self.books.count(open, &receipt, stops);
     }
 
     /// What becomes of all that is under way; where that is not told, it is unknown.
-    pub(super) async fn settle_rest(&mut self) -> Result<()> {
+    ///
+    /// Gives the number of a second signal, which does not wait for that.
+    pub(super) async fn settle_rest(
+        &mut self,
+        signals: &mut mpsc::UnboundedReceiver<u8>,
+    ) -> (Result<()>, Option<u8>) {
+        let mut is_stopping = self.books.published.stopped_by.is_some();
+        let mut hurry = None;
         let mut result = Ok(());
         while !self.open.is_empty() && result.is_ok() {
-            result = match self.pipeline.next().await {
-                Ok(told) => {
-                    self.settled(told);
-                    Ok(())
+            tokio::select! {
+                biased;
+                Some(number) = signals.recv() => {
+                    if is_stopping {
+                        hurry = Some(number);
+                        self.books.published.stopped_by.get_or_insert(number);
+                        result = Err(Error::new(
+                            ErrorKind::TimedOut,
+                            "a second signal did not wait for the answer",
+                        ));
+                    }
+                    is_stopping = true;
                 }
-                Err(error) => Err(error),
-            };
+                told = self.outcome() => match told {
+                    Ok(told) => self.settled(told),
+                    Err(error) => result = Err(error),
+                },
+            }
         }
         let unknown = match &result {
-            Ok(()) => return self.unwritten.take().map_or(Ok(()), Err),
+            Ok(()) => return (self.books.unwritten.take().map_or(Ok(()), Err), None),
+            // It was under way alone: the answer is to it.
+            Err(error) if self.alone.is_some() && error.kind() == ErrorKind::InvalidInput => {
+                Receipt::Refused
+            }
             Err(error) => Receipt::Unknown(error.clone()),
         };
+        let stops = self.rules.stops_at_unroutable;
         while let Some(open) = self.open.pop_front() {
-            self.count(open, &unknown);
+            self.books.count(open, &unknown, stops);
         }
-        result
+        (result, hurry)
     }
+}
+
+fn is_large(item: Option<&Result<Item>>) -> bool {
+    matches!(item, Some(Ok(item)) if item.message.body.len() >= LARGE)
 }
 
 fn told_at(error: Error, source: &Source) -> Error {

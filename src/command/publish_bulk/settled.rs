@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::offsets::{Sent, SentFile};
+use crate::output::Lines;
 
 /// How often it is written down: what was settled since is sent again by a run
 /// that follows a killed one.
@@ -21,6 +22,7 @@ pub(super) struct Settled {
     is_at_gap: bool,
     written: Instant,
     is_new: bool,
+    is_given_up: bool,
 }
 
 impl Settled {
@@ -31,6 +33,7 @@ impl Settled {
             is_at_gap: false,
             written: Instant::now(),
             is_new: false,
+            is_given_up: false,
         }
     }
 
@@ -40,20 +43,16 @@ impl Settled {
     }
 
     /// The next message needs no other try.
-    ///
-    /// # Errors
-    /// When that cannot be written.
-    pub(super) fn done(&mut self, number: u64, mark: Option<String>) -> Result<()> {
+    pub(super) fn done(&mut self, number: u64, mark: Option<String>, reached_no_queue: bool) {
         if self.is_at_gap {
-            return Ok(());
+            return;
         }
         self.sent.settled = number;
         self.sent.mark = mark.unwrap_or_default();
-        self.is_new = true;
-        if self.written.elapsed() < EVERY {
-            return Ok(());
+        if reached_no_queue {
+            self.sent.unroutable.add(number);
         }
-        self.keep()
+        self.is_new = true;
     }
 
     /// The next message is to be sent again some time, and all behind it.
@@ -61,18 +60,40 @@ impl Settled {
         self.is_at_gap = true;
     }
 
-    /// Writes it down.
+    /// Receipts cannot be written: what was not written down yet never is.
+    pub(super) const fn give_up(&mut self) {
+        self.is_at_gap = true;
+        self.is_new = false;
+        self.is_given_up = true;
+    }
+
+    /// Whether it is time to write it down.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_new && self.written.elapsed() >= EVERY
+    }
+
+    /// Writes it down, if it is not yet.
     ///
     /// # Errors
     /// When that fails.
-    pub(super) fn close(mut self) -> Result<()> {
-        if self.is_new { self.keep() } else { Ok(()) }
+    pub(super) fn keep(&mut self) -> Result<()> {
+        if self.is_new {
+            self.is_new = false;
+            self.file.keep(&self.sent)?;
+            self.written = Instant::now();
+        }
+        Ok(())
     }
 
-    fn keep(&mut self) -> Result<()> {
-        self.is_new = false;
-        self.file.keep(&self.sent)?;
-        self.written = Instant::now();
+    /// Those that reached no queue were told: no later run tells them again.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn told(&mut self) -> Result<()> {
+        if self.sent.unroutable.count > 0 && !self.is_given_up {
+            self.sent.unroutable = Lines::default();
+            self.file.keep(&self.sent)?;
+        }
         Ok(())
     }
 }

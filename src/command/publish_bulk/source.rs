@@ -47,8 +47,8 @@ pub(super) enum Source {
     Lines(PathBuf),
     /// Bodies, a file each: those of a folder.
     Files(PathBuf),
-    /// One body, so many times.
-    Repeat(u64, Body),
+    /// One body, so many times, and the SHA-256 of what it is made of.
+    Repeat(u64, Body, String),
 }
 
 impl Source {
@@ -62,6 +62,29 @@ impl Source {
                 path.display().to_string()
             }
             Self::Repeat(..) => "the command line".to_owned(),
+        }
+    }
+
+    /// Looks whether it is there, before anything is made for it.
+    ///
+    /// # Errors
+    /// When there is nothing of its name.
+    pub(super) fn must_be_there(&self) -> Result<()> {
+        let (what, path) = match self {
+            Self::JsonLines(path) | Self::Lines(path) if path.as_os_str() != "-" => ("file", path),
+            Self::Files(path) => ("folder", path),
+            _ => return Ok(()),
+        };
+        std::fs::metadata(path)
+            .map(drop)
+            .map_err(|error| cannot_open(what, path, &error))
+    }
+
+    /// What tells it from another source.
+    pub(super) fn identity(&self) -> String {
+        match self {
+            Self::Repeat(_, _, digest) => format!("{}, body {digest}", self.name()),
+            _ => self.name(),
         }
     }
 
