@@ -4,7 +4,7 @@
     reason = "the edge where folders are opened to have them on disk too"
 )]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind as IoKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ impl LineFile {
     /// Opens or makes the file, and has its name on disk.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] when there is something at the path already, and
+    /// [`ErrorKind::Usage`] when there is something at the path already,
+    /// [`ErrorKind::TimedOut`] while another mq writes to it, and
     /// [`ErrorKind::InputOutput`] when it cannot be written.
     pub fn open(path: &Path, existing: Existing) -> Result<Self> {
         let mut options = OpenOptions::new();
@@ -55,6 +56,13 @@ impl LineFile {
             .hint("name another file, or add to this one with --append; - is standard output"),
             _ => failed(path, "open", &error),
         })?;
+        let meta = file
+            .metadata()
+            .map_err(|error| failed(path, "look at", &error))?;
+        if meta.is_file() {
+            alone(&file, path)?;
+        }
+        // Whoever had it before may have added to it.
         let meta = file
             .metadata()
             .map_err(|error| failed(path, "look at", &error))?;
@@ -128,7 +136,7 @@ impl LineFile {
 
     /// Deletes the file if it was made for this and nothing is in it.
     pub fn discard_if_empty(self) {
-        if self.is_new && self.is_regular && self.on_disk == 0 {
+        if self.is_new && self.is_regular && self.whole == 0 {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -175,6 +183,19 @@ impl LineFile {
     }
 }
 
+/// One that fails takes back what it could not write, which must be nobody else's.
+fn alone(file: &File, path: &Path) -> Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::new(
+            ErrorKind::TimedOut,
+            format!("another mq is writing to {}", path.display()),
+        )
+        .hint("wait until it has ended, or name another file")),
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
 fn failed(path: &Path, doing: &str, error: &std::io::Error) -> Error {
     let kind = match error.kind() {
         IoKind::BrokenPipe => ErrorKind::ReaderGone,
@@ -203,6 +224,7 @@ mod tests {
         file.sync().expect("sync");
         assert_eq!(read(&path), "a\n");
 
+        drop(file);
         let error = LineFile::open(&path, Existing::Refuse).expect_err("there");
         assert_eq!(error.kind(), ErrorKind::Usage);
         std::fs::write(&path, "a\n{\"torn").expect("write");
@@ -225,6 +247,20 @@ mod tests {
         file.push("c");
         file.sync().expect("sync");
         assert_eq!(read(&path), "a\nc\n");
+    }
+
+    #[test]
+    fn two_do_not_write_to_one_file() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("f");
+        let mut first = LineFile::open(&path, Existing::Append).expect("open");
+        let error = LineFile::open(&path, Existing::Append).expect_err("in use");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        first.push("a");
+        first.sync().expect("sync");
+        drop(first);
+        let second = LineFile::open(&path, Existing::Append).expect("free again");
+        assert_eq!(second.whole, 2);
     }
 
     #[test]
