@@ -178,6 +178,23 @@ pub fn span(first: Option<u64>, last: Option<u64>) -> String {
     }
 }
 
+/// When it died, how often it was tried, and its first routing key, of which at
+/// most `most` characters are shown.
+#[must_use]
+pub fn letter_cells(letter: &Letter, most: usize) -> [String; 3] {
+    let unknown = || "-".to_owned();
+    [
+        minute(letter.last_death),
+        letter
+            .attempts
+            .map_or_else(unknown, |attempts| attempts.to_string()),
+        letter
+            .routing_keys
+            .first()
+            .map_or_else(unknown, |key| one_line(key, most)),
+    ]
+}
+
 fn letters(inspection: &Inspection, summary: &Summary, width: Option<usize>) -> String {
     let rows: Vec<[String; 5]> = inspection
         .messages
@@ -185,17 +202,14 @@ fn letters(inspection: &Inspection, summary: &Summary, width: Option<usize>) -> 
         .zip(&summary.group_of)
         .enumerate()
         .map(|(at, ((_, letter), group))| {
+            let [died, attempts, key] =
+                letter_cells(letter, if width.is_some() { 20 } else { 255 });
             [
                 (at + 1).to_string(),
                 (group + 1).to_string(),
-                minute(letter.last_death),
-                letter
-                    .attempts
-                    .map_or_else(|| "-".to_owned(), |attempts| attempts.to_string()),
-                match letter.routing_keys.first() {
-                    None => "-".to_owned(),
-                    Some(key) => one_line(key, if width.is_some() { 20 } else { 255 }),
-                },
+                died,
+                attempts,
+                key,
             ]
         })
         .collect();
@@ -252,7 +266,7 @@ pub fn body_line(message: &Peeked, limit: usize, room: Option<usize>) -> String 
 
 /// A time without its seconds, for columns.
 #[must_use]
-pub fn minute(seconds: Option<u64>) -> String {
+fn minute(seconds: Option<u64>) -> String {
     let shown = when(seconds);
     match shown.get(..16) {
         Some(minute) if shown.ends_with('Z') => format!("{minute}Z"),

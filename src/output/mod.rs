@@ -47,7 +47,9 @@ pub use crate::printable::{one_line, printable, unbroken};
 pub use apply::{apply_json, apply_text};
 pub use consume::{delivery_json, summary_json, summary_text};
 pub use destroy::{destroy_json, destroy_text};
-pub use dlq::{Detail, Inspection, body_line, inspection_json, inspection_text, minute, span};
+pub use dlq::{
+    Detail, Inspection, body_line, inspection_json, inspection_text, letter_cells, span,
+};
 pub use dlq_check::{CheckReport, check_advice, check_json, check_lines_json, check_text};
 pub use dlq_check_metrics::{check_metrics, failed_check_metrics};
 pub use dlq_check_nagios::{check_nagios, failed_check_nagios};

@@ -12,7 +12,7 @@ use crate::browse::state::Browser;
 use crate::browse::wrap::{fitted, tail};
 use crate::deadletter::{Group, first_line};
 use crate::output::{
-    ListedQueue, age, body_line, fate, fed_by, known_count, minute, one_line, span, tries,
+    ListedQueue, age, body_line, fate, fed_by, known_count, letter_cells, one_line, span, tries,
 };
 
 /// The widest name of a queue or vhost in a list.
@@ -342,17 +342,12 @@ pub(super) fn messages(frame: &mut Frame<'_>, browser: &Browser, opened: &Opened
 }
 
 fn message_cells(place: usize, it: &BrowsedLetter, room: usize) -> Vec<String> {
-    let letter = &it.letter;
+    let [died, attempts, key] = letter_cells(&it.letter, NAME);
     vec![
         place.to_string(),
-        minute(letter.last_death),
-        letter
-            .attempts
-            .map_or_else(|| "-".to_owned(), |attempts| attempts.to_string()),
-        match letter.routing_keys.first() {
-            None => "-".to_owned(),
-            Some(key) => one_line(key, NAME),
-        },
+        died,
+        attempts,
+        key,
         body_line(&it.message, BODY, Some(room)),
     ]
 }

@@ -65,8 +65,19 @@ pub(super) async fn coming(
     window: Duration,
     uptimes: &BTreeMap<String, Duration>,
 ) -> Coming {
-    let over =
-        async |window| came_in_over(management, vhost, queue, listed, ready, window, uptimes).await;
+    let over = async |window| {
+        let remembered = match management.history(vhost, queue, window).await {
+            Ok(remembered) => remembered,
+            Err(error) => return Coming::Unknown(error.message().to_owned()),
+        };
+        let up = remembered.node.and_then(|node| uptimes.get(&node).copied());
+        match Inflow::of(&remembered.history, ready, sheds(&listed.observed), up) {
+            Some(inflow) => Coming::Known(inflow),
+            None => Coming::Unknown(
+                "the broker remembers no statistics of it (are they switched off?)".to_owned(),
+            ),
+        }
+    };
     let all = over(window).await;
     if window <= FINE {
         return all;
@@ -76,28 +87,6 @@ pub(super) async fn coming(
             Coming::Known(all.or_in_part(last, FINE, window))
         }
         (all, _) => all,
-    }
-}
-
-async fn came_in_over(
-    management: &Management,
-    vhost: &VhostName,
-    queue: &QueueName,
-    listed: &ListedQueue,
-    ready: Option<u64>,
-    window: Duration,
-    uptimes: &BTreeMap<String, Duration>,
-) -> Coming {
-    let remembered = match management.history(vhost, queue, window).await {
-        Ok(remembered) => remembered,
-        Err(error) => return Coming::Unknown(error.message().to_owned()),
-    };
-    let up = remembered.node.and_then(|node| uptimes.get(&node).copied());
-    match Inflow::of(&remembered.history, ready, sheds(&listed.observed), up) {
-        Some(inflow) => Coming::Known(inflow),
-        None => Coming::Unknown(
-            "the broker remembers no statistics of it (are they switched off?)".to_owned(),
-        ),
     }
 }
 

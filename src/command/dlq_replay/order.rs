@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -13,6 +13,7 @@ use super::rules::{Repair, Rules};
 use crate::amqp::{Frames, Pipeline, Walk};
 use crate::command::dlq_chosen::Chosen;
 use crate::command::dlq_guard::{may_take, ready_now};
+use crate::command::dlq_queues::now;
 use crate::command::dlq_replace::Replacer;
 use crate::command::session::Session;
 use crate::deadletter::{Aiming, ComingBack, ReplayReport, ReplayTo};
@@ -180,16 +181,6 @@ fn missing_permission(error: &Error) -> &'static str {
 fn run_id() -> String {
     let seconds = now();
     format!("{seconds:x}.{:08x}", fastrand::u32(..))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge where a run is named by the clock"
-)]
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

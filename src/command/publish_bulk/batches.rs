@@ -254,14 +254,7 @@ impl Batches {
     }
 
     fn end_at(&mut self, number: u64, error: Error) {
-        let error = error.during(&self.source.place(number));
-        let what = self.source.counts();
-        self.end(match error.way_out() {
-            Some(_) => error,
-            None => error.hint(format!(
-                "correct the {what}, or take it out; those before it were sent"
-            )),
-        });
+        self.end(self.source.wrong_at(number, error));
     }
 
     fn end(&mut self, error: Error) {

@@ -159,12 +159,9 @@ impl<'s, 'c> Sending<'s, 'c> {
     async fn outcome(&mut self) -> Result<Option<(u64, Receipt)>> {
         let told = self.pipeline.next().await;
         match self.alone {
-            Some(number) => told.map_err(|error| {
-                let error = error.during(&self.rules.source.place(number));
-                match error.kind() {
-                    ErrorKind::InvalidInput => told_at(error, self.rules.source),
-                    _ => error,
-                }
+            Some(number) => told.map_err(|error| match error.kind() {
+                ErrorKind::InvalidInput => self.rules.source.wrong_at(number, error),
+                _ => error.during(&self.rules.source.place(number)),
             }),
             None => told,
         }
@@ -203,14 +200,13 @@ impl<'s, 'c> Sending<'s, 'c> {
             message,
             mark,
         } = item;
-        let place = || self.rules.source.place(number);
-        let message = match self.prepared(message) {
-            Ok(message) => message,
-            Err(error) => return Err(told_at(error.during(&place()), self.rules.source)),
-        };
-        if let Err(error) = self.must_be_there(&message.exchange).await {
-            return Err(error.during(&self.rules.source.place(number)));
-        }
+        let source = self.rules.source;
+        let message = self
+            .prepared(message)
+            .map_err(|error| source.wrong_at(number, error))?;
+        self.must_be_there(&message.exchange)
+            .await
+            .map_err(|error| error.during(&source.place(number)))?;
         if !self.pipeline.is_open() {
             // Those under way tell why.
             while let Some(told) = self.outcome().await? {
@@ -225,7 +221,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         });
         self.pipeline
             .send(message)
-            .map_err(|error| error.during(&self.rules.source.place(number)))?;
+            .map_err(|error| error.during(&source.place(number)))?;
         self.alone = (bytes >= LARGE).then_some(number);
         self.books.published.sent += 1;
         self.open.push_back(Open {
@@ -348,14 +344,4 @@ impl<'s, 'c> Sending<'s, 'c> {
 
 fn is_large(item: Option<&Result<Item>>) -> bool {
     matches!(item, Some(Ok(item)) if item.message.body.len() >= LARGE)
-}
-
-fn told_at(error: Error, source: &Source) -> Error {
-    match error.way_out() {
-        Some(_) => error,
-        None => error.hint(format!(
-            "correct the {}, or take it out; those before it were sent",
-            source.counts()
-        )),
-    }
 }

@@ -97,6 +97,18 @@ impl Source {
         }
     }
 
+    /// An error about one of its messages, with its place and a way out.
+    pub(super) fn wrong_at(&self, number: u64, error: Error) -> Error {
+        let error = error.during(&self.place(number));
+        match error.way_out() {
+            Some(_) => error,
+            None => error.hint(format!(
+                "correct the {}, or take it out; those before it were sent",
+                self.counts()
+            )),
+        }
+    }
+
     /// What its numbers count.
     pub(super) const fn counts(&self) -> &'static str {
         match self {
