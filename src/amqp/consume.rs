@@ -228,12 +228,24 @@ pub(super) async fn subscribe(
     prefetch: u16,
     arguments: &FieldTable,
 ) -> Result<Consumer> {
+    subscribe_as("", connection, channel, queue, prefetch, arguments).await
+}
+
+/// [`subscribe`] with this consumer tag; where it is empty, the broker finds one.
+pub(super) async fn subscribe_as(
+    tag: &str,
+    connection: &Connection,
+    channel: &Channel,
+    queue: &QueueName,
+    prefetch: u16,
+    arguments: &FieldTable,
+) -> Result<Consumer> {
     let doing = format!("consume queue '{queue}'");
     let limit = channel.basic_qos(prefetch, BasicQosOptions::default());
     connection.within(&doing, limit).await?;
     let consume = channel.basic_consume(
         short(queue.as_str(), "queue name")?,
-        short("", "consumer tag")?,
+        short(tag, "consumer tag")?,
         BasicConsumeOptions::default(),
         table(arguments)?,
     );

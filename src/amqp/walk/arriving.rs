@@ -10,8 +10,15 @@ use tokio::time::timeout;
 use crate::amqp::consume::from_delivery;
 use crate::amqp::convert::short;
 use crate::amqp::failure::explain;
+use crate::amqp::walk::Source;
 use crate::amqp::{Taken, Walk};
 use crate::error::{Error, ErrorKind, Result};
+
+/// What is under way should be here so soon.
+const SOON: Duration = Duration::from_millis(20);
+
+/// So many times nothing came soon before no more is waited for.
+const IN_VAIN: u32 = 100;
 
 impl Walk<'_> {
     /// Whether a message came within `patience`.
@@ -23,6 +30,22 @@ impl Walk<'_> {
             Err(_) => Ok(false),
             Ok(next) => self.arrived(next).map(|()| true),
         }
+    }
+
+    /// Waits until all that is under way to the consumer is here: as much as it has
+    /// credit for, or all there is. Waits no longer for what does not come.
+    pub(super) async fn have_what_is_under_way(&mut self) -> Result<()> {
+        let mut in_vain = 0;
+        while in_vain < IN_VAIN && self.source.as_ref().is_some_and(Source::has_credit) {
+            if self.wait_for_one(SOON).await? {
+                in_vain = 0;
+            } else if self.is_empty().await? {
+                return Ok(());
+            } else {
+                in_vain += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Whether nothing is ready any more. Then all that was handed out to us is

@@ -21,8 +21,14 @@ impl Walk<'_> {
     /// nacks, which do not count against a delivery limit there; on older versions,
     /// where every return counts, too, if nothing is left behind those that are out,
     /// and otherwise by closing the channel: after a nack 3.10.8 hands out what came
-    /// behind first, and after a close no version does, but it returns consumer by
-    /// consumer in no order (measured).
+    /// behind first, and after a close no version does. A close returns consumer by
+    /// consumer, by their tags on 3.10 and by their age on 4.0: in their order up to
+    /// 32 of them (an Erlang map's; with tags of the broker's own 10,000 messages
+    /// were mixed in 3 of 3 runs on 3.10.8, with ours in none).
+    ///
+    /// What goes back to a quorum queue stands before all that was never handed out,
+    /// but behind what came back earlier and was not taken now. Nothing but taking all
+    /// could change that.
     ///
     /// # Errors
     /// When the channel is gone; what was not acked returns by itself.
@@ -46,17 +52,17 @@ impl Walk<'_> {
     /// sends them on. Gives how many messages were taken for that alone.
     async fn have_acks_sent_on(&mut self) -> Result<u64> {
         if self.left > 0 || !self.leaves_the_last() {
-            self.end_source().await?;
+            self.wind_up_source().await?;
             self.send_acks().await?;
             let before = self.behind.len();
             if self.is_quorum && self.acks_sent >= COMMANDS && self.may_take_more {
                 self.subscribe_for(1).await?;
-                self.end_source().await?;
+                self.wind_up_source().await?;
             }
             return Ok((self.behind.len() - before) as u64);
         }
         self.send_acks().await?;
-        self.end_source().await?;
+        self.wind_up_source().await?;
         self.send_acks().await?;
         Ok(0)
     }
