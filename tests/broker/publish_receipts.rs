@@ -13,6 +13,7 @@ use serde_json::{Value as Json, json};
 use crate::dlq_export::Folder;
 use crate::proxy::Proxy;
 use crate::publish_bulk::{taken, with_queue};
+use crate::support::wait_until;
 
 #[test]
 fn what_reached_no_queue_before_a_kill_is_told_by_the_run_that_goes_on() {
@@ -43,11 +44,7 @@ fn what_reached_no_queue_before_a_kill_is_told_by_the_run_that_goes_on() {
     };
     let running = run("50").spawn();
     let has = |text: &str| std::fs::read_to_string(&state).is_ok_and(|kept| kept.contains(text));
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !has("\"first\":[2]") {
-        assert!(Instant::now() < deadline, "it is never kept");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("it to be kept", || has("\"first\":[2]"));
     // One run at a time.
     run("50").run().code(75).says(&["in use by another run"]);
     running.signal(rustix::process::Signal::KILL);
