@@ -41,8 +41,8 @@ const QUIET: Duration = Duration::from_millis(200);
 /// the broker's channel is sent for an ended consumer it returns by itself, before
 /// all that is here (`handle_delivery` in `rabbit_fifo_client`): before 4.3 to the
 /// end of a quorum queue without a delivery limit, and else behind what came back
-/// earlier. Without that wait up to 97 messages changed places in 28 of 53 replays
-/// with a limit (3.10.8, 4.0.5 and 4.3.6, 2,500 and 10,000 messages), with it in none.
+/// earlier. Without that wait up to 97 messages changed places in 28 of 100 replays
+/// with a limit (3.10.8, 4.0.5 and 4.3.6, 2,500 and 10,000 messages), with it in none of 102.
 ///
 /// The broker's channel keeps acks for a quorum queue back while 32 of its commands
 /// are not applied yet, and forgets them when it ends: of 1,250 acks sent one by one
