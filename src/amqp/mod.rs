@@ -26,7 +26,7 @@ mod socket;
 mod stream;
 mod walk;
 
-pub use connect::{Connection, Frames};
+pub use connect::{Connection, Frames, OpenChannel};
 pub use consume::{Incoming, Subscription};
 pub use copy::{Copier, WINDOW};
 pub use declare::{Declared, QueueStatus};

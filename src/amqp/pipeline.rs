@@ -13,14 +13,16 @@
 )]
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use lapin::message::BasicReturnMessage;
 use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation, PublisherConfirm};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::amqp::Connection;
 use crate::amqp::convert::{from_properties, properties, short};
@@ -45,13 +47,17 @@ pub struct Pipeline<'c> {
     sent: u64,
     /// When the last confirm was seen, or the first of those without one sent.
     progress: Instant,
+    /// Ends when that may be too long ago; one timer for all waits, because to
+    /// make one for each message costs as much as the message.
+    alarm: Pin<Box<Sleep>>,
     /// Why nothing can be said any more.
     broken: Option<Error>,
 }
 
 struct Flight {
     number: u64,
-    message: Publication,
+    /// Shared with what sends it, so that no body is copied for that.
+    message: Arc<Publication>,
     stage: Stage,
     returned: Option<String>,
 }
@@ -82,15 +88,18 @@ impl<'c> Pipeline<'c> {
         window: usize,
         confirm_limit: Duration,
     ) -> Result<Self> {
+        let channel = connection.confirm_channel().await?;
+        let progress = Instant::now();
         Ok(Self {
             connection,
-            channel: connection.confirm_channel().await?,
+            channel,
             confirm_limit,
             window: window.max(1),
             flights: VecDeque::new(),
             confirmed: 0,
             sent: 0,
-            progress: Instant::now(),
+            progress,
+            alarm: Box::pin(sleep_until(progress + confirm_limit)),
             broken: None,
         })
     }
@@ -119,8 +128,9 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// When a name or property is too long for AMQP, or the channel is gone;
     /// the message was not sent then. The error of [`Self::next`] if that failed.
-    pub fn send(&mut self, message: Publication) -> Result<u64> {
+    pub fn send(&mut self, message: impl Into<Arc<Publication>>) -> Result<u64> {
         self.not_broken()?;
+        let message = message.into();
         let exchange = short(message.exchange.as_str(), "exchange name")?;
         let key = short(message.routing_key.as_str(), "routing key")?;
         let wire = properties(&message.properties)?;
@@ -128,22 +138,23 @@ impl<'c> Pipeline<'c> {
             return Err(channel_is_gone(&message));
         }
         let channel = self.channel.clone();
-        let body = message.body.clone();
+        let sent = Arc::clone(&message);
         let mut sending: Sending = Box::pin(async move {
             let options = BasicPublishOptions {
                 mandatory: true,
                 ..BasicPublishOptions::default()
             };
             channel
-                .basic_publish(exchange, key, options, &body, wire)
+                .basic_publish(exchange, key, options, &sent.body, wire)
                 .await
         });
         // The first poll takes the message's place in the channel's order; what
         // remains is to wait until the socket has it.
-        let stage = match sending.as_mut().now_or_never() {
-            None => Stage::Sending(sending),
-            Some(Ok(confirm)) => Stage::Waiting(confirm),
-            Some(Err(error)) => return Err(explain(&error, &publishing(&message))),
+        let mut nobody = Context::from_waker(Waker::noop());
+        let stage = match sending.as_mut().poll(&mut nobody) {
+            Poll::Pending => Stage::Sending(sending),
+            Poll::Ready(Ok(confirm)) => Stage::Waiting(confirm),
+            Poll::Ready(Err(error)) => return Err(explain(&error, &publishing(&message))),
         };
         if self.confirmed == self.flights.len() {
             self.progress = Instant::now();
@@ -169,17 +180,7 @@ impl<'c> Pipeline<'c> {
     /// all that are open is unknown then, and stays so: the same error is given
     /// from then on.
     pub async fn next(&mut self) -> Result<Option<(u64, Receipt)>> {
-        loop {
-            self.not_broken()?;
-            if let Some(told) = self.front_if_certain() {
-                return Ok(Some(told));
-            }
-            if self.flights.is_empty() {
-                return Ok(None);
-            }
-            let confirmed = self.confirm_one().await;
-            self.heed(confirmed)?;
-        }
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// The same, if it is certain already.
@@ -187,27 +188,29 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// Those of [`Self::next`].
     pub fn next_now(&mut self) -> Result<Option<(u64, Receipt)>> {
+        match self.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(told) => told,
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<(u64, Receipt)>>> {
         loop {
             self.not_broken()?;
             if let Some(told) = self.front_if_certain() {
-                return Ok(Some(told));
+                return Poll::Ready(Ok(Some(told)));
             }
-            match self.confirm_one().now_or_never() {
-                Some(confirmed) if !self.flights.is_empty() => self.heed(confirmed)?,
-                _ => return Ok(None),
+            if self.flights.is_empty() {
+                return Poll::Ready(Ok(None));
+            }
+            if let Err(error) = ready!(self.poll_confirm(cx)) {
+                self.broken = Some(error);
             }
         }
     }
 
     fn not_broken(&self) -> Result<()> {
         self.broken.clone().map_or(Ok(()), Err)
-    }
-
-    fn heed(&mut self, confirmed: Result<()>) -> Result<()> {
-        if let Err(error) = &confirmed {
-            self.broken = Some(error.clone());
-        }
-        confirmed
     }
 
     fn front_if_certain(&mut self) -> Option<(u64, Receipt)> {
@@ -236,45 +239,43 @@ impl<'c> Pipeline<'c> {
         Some((flight.number, receipt))
     }
 
-    /// Waits for the confirm of the first message that has none.
-    async fn confirm_one(&mut self) -> Result<()> {
+    /// The confirm of the first message that has none.
+    fn poll_confirm(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let last_sent = self.sent;
-        let limit = self.confirm_limit;
-        let until = self.progress + limit;
         let Some(flight) = self.flights.get_mut(self.confirmed) else {
-            return Ok(());
+            return Poll::Ready(Ok(()));
         };
-        let answer = loop {
+        let answered = loop {
             match &mut flight.stage {
-                Stage::Sending(sending) => match timeout_at(until, sending).await {
-                    Ok(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
-                    Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
-                    Err(_) => {
-                        return Err(self
-                            .connection
-                            .no_confirm(&publishing(&flight.message), limit));
-                    }
+                Stage::Sending(sending) => match sending.as_mut().poll(cx) {
+                    Poll::Ready(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
+                    Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                    Poll::Pending => break Poll::Pending,
                 },
-                Stage::Waiting(confirm) => match timeout_at(until, confirm).await {
-                    Ok(Ok(answer)) => break answer,
-                    Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
-                    Err(_) => {
-                        return Err(self
-                            .connection
-                            .no_confirm(&publishing(&flight.message), limit));
-                    }
-                },
-                Stage::Confirmed { .. } => return Ok(()),
+                Stage::Waiting(confirm) => break Pin::new(confirm).poll(cx),
+                Stage::Confirmed { .. } => return Poll::Ready(Ok(())),
+            }
+        };
+        let answer = match answered {
+            Poll::Ready(Ok(answer)) => answer,
+            Poll::Ready(Err(error)) => {
+                return Poll::Ready(Err(explain(&error, &publishing(&flight.message))));
+            }
+            Poll::Pending => {
+                let doing = Arc::clone(&flight.message);
+                return self
+                    .poll_limit(cx)
+                    .map(|limit| Err(self.connection.no_confirm(&publishing(&doing), limit)));
             }
         };
         let (accepted, returned) = match answer {
             Confirmation::Ack(returned) => (true, returned),
             Confirmation::Nack(returned) => (false, returned),
             Confirmation::NotRequested => {
-                return Err(Error::new(
+                return Poll::Ready(Err(Error::new(
                     ErrorKind::Internal,
                     "a message was sent on a channel without confirms",
-                ));
+                )));
             }
         };
         flight.stage = Stage::Confirmed {
@@ -283,7 +284,18 @@ impl<'c> Pipeline<'c> {
         };
         self.confirmed += 1;
         self.progress = Instant::now();
-        returned.map_or(Ok(()), |returned| self.was_returned(&returned))
+        Poll::Ready(returned.map_or(Ok(()), |returned| self.was_returned(&returned)))
+    }
+
+    /// Ends when no confirm came for so long.
+    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+        let until = self.progress + self.confirm_limit;
+        while Instant::now() < until {
+            ready!(self.alarm.as_mut().poll(cx));
+            // There was progress since it was set.
+            self.alarm.as_mut().reset(until);
+        }
+        Poll::Ready(self.confirm_limit)
     }
 
     fn was_returned(&mut self, returned: &BasicReturnMessage) -> Result<()> {
@@ -297,7 +309,7 @@ impl<'c> Pipeline<'c> {
             },
             (self.flights.iter().enumerate())
                 .filter(|(_, flight)| flight.returned.is_none())
-                .map(|(at, flight)| (at, &flight.message)),
+                .map(|(at, flight)| (at, flight.message.as_ref())),
         );
         let flight = found.and_then(|at| self.flights.get_mut(at));
         match flight {

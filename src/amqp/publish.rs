@@ -11,6 +11,7 @@ use lapin::{Channel, Confirmation};
 use tokio::time::timeout;
 
 use crate::amqp::Connection;
+use crate::amqp::connect::OpenChannel;
 use crate::amqp::convert::{properties, short};
 use crate::amqp::failure::explain;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,6 +48,12 @@ impl<'c> Publisher<'c> {
             channel: connection.confirm_channel().await?,
             confirm_limit,
         })
+    }
+
+    /// Publishes no more ([`Connection::close_with`]).
+    #[must_use]
+    pub fn into_channel(self) -> OpenChannel {
+        OpenChannel(self.channel)
     }
 
     /// Publishes one message, mandatory, and waits for its outcome.

@@ -56,7 +56,9 @@ use std::io;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::Builder;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::{Cli, Command, DlqCommand, GlobalArgs, LogFormat, OutputFormat, TopologyCommand};
 use crate::error::Error;
@@ -257,28 +259,30 @@ fn run_on(
 
 fn log_to_stderr(global: &GlobalArgs) {
     let level = match global.verbose {
-        0 => "warn",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
     };
     // lapin logs message bodies and failures of its own that we report ourselves.
-    let filter = EnvFilter::new(format!("off,mq={level}"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let only_ours = Targets::new().with_target("mq", level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_ansi(false);
+    let registry = tracing_subscriber::registry().with(only_ours);
     match global.log_format {
-        LogFormat::Text => builder
-            .with_writer(|| LogWriter::Text)
-            .without_time()
+        LogFormat::Text => registry
+            .with(lines.with_writer(|| LogWriter::Text).without_time())
             .init(),
-        LogFormat::Json => builder
-            .with_writer(|| LogWriter::Json)
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
+        LogFormat::Json => registry
+            .with(
+                lines
+                    .with_writer(|| LogWriter::Json)
+                    .json()
+                    .flatten_event(true)
+                    .with_current_span(false)
+                    .with_span_list(false),
+            )
             .init(),
     }
 }

@@ -26,8 +26,8 @@ pub(super) async fn run(
     let connection = session.connect("mq publish", frames).await?;
     let mut publisher = Publisher::open(&connection, confirm_limit).await?;
     let published = publisher.publish(&message).await;
-    drop(publisher);
-    connection.close().await;
+    let channel = publisher.into_channel();
+    connection.close_with(channel).await;
     let receipt = published?;
     session.report(
         || receipt_text(&message, &receipt),

@@ -7,6 +7,8 @@ mod sending;
 mod settled;
 mod source;
 
+use std::sync::Arc;
+
 use sha2::{Digest as _, Sha256};
 
 use super::publish_prototype::{Environment, Prototype};
@@ -193,9 +195,10 @@ pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Ex
         let mut end = Ok(());
         for item in batch {
             let line = item.and_then(|item| {
+                let mut message = item.message;
                 target
-                    .applied_to(item.message)
-                    .and_then(|(message, _)| shown(message))
+                    .applied_to(&mut message)
+                    .and_then(|_| shown(Arc::unwrap_or_clone(message)))
                     .map_err(|error| error.during(&source.place(item.number)))
             });
             match line {
@@ -267,25 +270,26 @@ impl Target {
         })
     }
 
-    /// The message with its place, and whether `CC` and `BCC` were set aside.
-    fn applied_to(&self, mut message: Publication) -> Result<(Publication, bool)> {
-        let mut copies_aside = false;
-        if self.exchange.is_some() || self.key.is_some() {
-            copies_aside = set_copies_aside(&mut message.properties.headers);
-        } else if message.exchange.is_empty() && message.routing_key.is_empty() {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "it names neither an exchange nor a routing key",
-            )
-            .hint("say where it goes with -q QUEUE or -e EXCHANGE"));
+    /// Gives the message its place; whether `CC` and `BCC` were set aside.
+    fn applied_to(&self, message: &mut Arc<Publication>) -> Result<bool> {
+        if self.exchange.is_none() && self.key.is_none() {
+            if message.exchange.is_empty() && message.routing_key.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    "it names neither an exchange nor a routing key",
+                )
+                .hint("say where it goes with -q QUEUE or -e EXCHANGE"));
+            }
+            return Ok(false);
         }
+        let message = Arc::make_mut(message);
         if let Some(exchange) = &self.exchange {
             message.exchange = exchange.clone();
         }
         if let Some(key) = &self.key {
             message.routing_key = key.clone();
         }
-        Ok((message, copies_aside))
+        Ok(set_copies_aside(&mut message.properties.headers))
     }
 }
 

@@ -5,7 +5,9 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -188,7 +190,15 @@ impl Batches {
     }
 
     fn repeat(&mut self, count: u64, body: &Body) {
-        for number in self.settled() + 1..=count {
+        let numbers = self.settled() + 1..=count;
+        if !self.reading.prototype.fills() && !self.reading.gives_ids {
+            let with = Filling::default();
+            return match self.reading.prototype.message(&with, body.fill(&with)) {
+                Ok(message) => self.same(numbers, &Arc::new(message)),
+                Err(error) => self.end_at(*numbers.start(), error),
+            };
+        }
+        for number in numbers {
             let with = self.filling(number, "");
             match self.reading.prototype.message(&with, body.fill(&with)) {
                 Ok(message) => {
@@ -201,6 +211,17 @@ impl Batches {
                     self.end_at(number, error);
                     return;
                 }
+            }
+        }
+        self.flush();
+    }
+
+    /// The same message for all numbers.
+    fn same(&mut self, numbers: RangeInclusive<u64>, message: &Arc<Publication>) {
+        let keeps = self.reading.settled.is_some();
+        for number in numbers {
+            if !self.push(number, Arc::clone(message), keeps.then(String::new)) {
+                return;
             }
         }
         self.flush();
@@ -237,6 +258,10 @@ impl Batches {
         if self.reading.gives_ids && message.properties.message_id.is_none() {
             message.properties.message_id = Some(self.id(number));
         }
+        self.push(number, Arc::new(message), mark)
+    }
+
+    fn push(&mut self, number: u64, message: Arc<Publication>, mark: Option<String>) -> IsWanted {
         self.bytes += message.body.len();
         self.batch.push(Ok(Item {
             number,

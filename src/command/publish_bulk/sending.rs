@@ -5,6 +5,7 @@
 )]
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -108,6 +109,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                     told = self.outcome(), if !self.open.is_empty() => {
                         let told = told?;
                         self.settled(told);
+                        self.settle_told()?;
                         None
                     }
                     batch = batches.recv() => match batch {
@@ -139,12 +141,17 @@ impl<'s, 'c> Sending<'s, 'c> {
                 }
             }
             if self.has_room(is_large(items.front()))
-                && Instant::now() >= self.due
+                && self.is_due()
                 && let Some(item) = items.pop_front()
             {
                 self.send(item?).await?;
             }
         }
+    }
+
+    /// Whether the rate allows the next message.
+    fn is_due(&self) -> bool {
+        self.rules.rate.is_none() || Instant::now() >= self.due
     }
 
     /// Whether the next message may be sent, a large one or not.
@@ -158,6 +165,22 @@ impl<'s, 'c> Sending<'s, 'c> {
     /// The next outcome that is certain. Safe to drop while waiting.
     async fn outcome(&mut self) -> Result<Option<(u64, Receipt)>> {
         let told = self.pipeline.next().await;
+        self.with_place(told)
+    }
+
+    /// The broker confirms many at once: those that are certain already make room
+    /// for as many, which then go to the socket together.
+    fn settle_told(&mut self) -> Result<()> {
+        loop {
+            let told = self.pipeline.next_now();
+            match self.with_place(told)? {
+                None => return Ok(()),
+                told => self.settled(told),
+            }
+        }
+    }
+
+    fn with_place<T>(&self, told: Result<T>) -> Result<T> {
         match self.alone {
             Some(number) => told.map_err(|error| match error.kind() {
                 ErrorKind::InvalidInput => self.rules.source.wrong_at(number, error),
@@ -176,8 +199,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         if let Ok(signal) = signals.try_recv() {
             return Ok(Some(Ended::Signal(signal)));
         }
-        let is_due = self.rules.rate.is_none() || Instant::now() >= self.due;
-        if self.has_room(is_large) && is_due {
+        if self.has_room(is_large) && self.is_due() {
             return Ok(None);
         }
         let due = self.due;
@@ -188,6 +210,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             told = self.outcome(), if !self.open.is_empty() => {
                 let told = told?;
                 self.settled(told);
+                self.settle_told()?;
                 Ok(None)
             }
             () = sleep_until(due), if may_wait => Ok(None),
@@ -197,12 +220,11 @@ impl<'s, 'c> Sending<'s, 'c> {
     async fn send(&mut self, item: Item) -> Result<()> {
         let Item {
             number,
-            message,
+            mut message,
             mark,
         } = item;
         let source = self.rules.source;
-        let message = self
-            .prepared(message)
+        self.prepared(&mut message)
             .map_err(|error| source.wrong_at(number, error))?;
         self.must_be_there(&message.exchange)
             .await
@@ -239,10 +261,10 @@ impl<'s, 'c> Sending<'s, 'c> {
     }
 
     /// The message as it is sent.
-    fn prepared(&mut self, message: Publication) -> Result<Publication> {
-        let (mut message, copies_aside) = self.rules.target.applied_to(message)?;
+    fn prepared(&mut self, message: &mut Arc<Publication>) -> Result<()> {
+        let copies_aside = self.rules.target.applied_to(message)?;
         let us = &self.connection.endpoint().user;
-        let properties = &mut message.properties;
+        let properties = &message.properties;
         brokers_take(properties)?;
         if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
             if !self.rules.drop_user_id {
@@ -256,11 +278,11 @@ impl<'s, 'c> Sending<'s, 'c> {
                 )
                 .hint("log in as that user, or give --drop-user-id to send such messages without it"));
             }
-            properties.user_id = None;
+            Arc::make_mut(message).properties.user_id = None;
             self.books.published.user_ids_dropped += 1;
         }
         self.books.published.copies_dropped += u64::from(copies_aside);
-        Ok(message)
+        Ok(())
     }
 
     /// A message to an exchange that is not there would take the outcome of all

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::super::publish_prototype::{Body, Environment, Prototype};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,7 +20,8 @@ use crate::offsets::Sent;
 pub(super) struct Item {
     /// Its number: of its line, or counted from 1.
     pub(super) number: u64,
-    pub(super) message: Publication,
+    /// One for all where all are the same.
+    pub(super) message: Arc<Publication>,
     /// What its place in the source is known by, if that is to be kept.
     pub(super) mark: Option<String>,
 }
