@@ -1,23 +1,24 @@
 //! Connections: opened within a limit, from a list of endpoints, closed within a limit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::options::ConfirmSelectOptions;
 use lapin::types::ShortString;
-use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::uri::{
+    AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism,
+};
 use lapin::{Channel, ConnectionProperties};
-use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
-use tokio_rustls::rustls::ClientConfig;
 
 use crate::amqp::failure::explain;
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
-use crate::endpoint::{Endpoint, Transport};
+use crate::endpoint::{Endpoint, Mechanism, Transport};
 use crate::error::{Error, ErrorKind, Result};
+use crate::tls::{Handshake, Tls, Wanted};
 
 /// How long a polite goodbye may take before it is left.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
@@ -64,6 +65,7 @@ impl Frames {
 pub struct Connection {
     inner: lapin::Connection,
     endpoint: Endpoint,
+    tls: Tls,
     facts: BrokerFacts,
     cluster: Option<String>,
     name: String,
@@ -82,17 +84,21 @@ impl Connection {
     /// TCP and TLS handshake, the greeting, the login, and every later request.
     ///
     /// # Errors
-    /// That of the only endpoint, or of the last one with the others named.
+    /// That of the only endpoint, or of the last one with the others named. What
+    /// is wrong on this side, such as a TLS file, ends it at once: the next
+    /// endpoint may be one without TLS.
     pub async fn open(
         endpoints: &[Endpoint],
+        tls: &Tls,
         name: &str,
         limit: Duration,
         frames: Frames,
     ) -> Result<Self> {
         let mut failures: Vec<Error> = Vec::new();
         for endpoint in endpoints {
-            match Self::open_one(endpoint, name, limit, frames).await {
+            match Self::open_one(endpoint, tls, name, limit, frames).await {
                 Ok(connection) => return Ok(connection),
+                Err(error) if error.kind() == ErrorKind::Configuration => return Err(error),
                 Err(error) => {
                     tracing::info!(%endpoint, error = error.message(), "cannot connect");
                     failures.push(error);
@@ -106,24 +112,34 @@ impl Connection {
             return Err(last);
         }
         let others: Vec<&str> = failures.iter().map(Error::message).collect();
-        Err(last.hint(format!(
-            "the other URLs did not work either:\n{}",
-            others.join("\n")
-        )))
+        let others = format!("the other URLs did not work either:\n{}", others.join("\n"));
+        let hint = match last.way_out() {
+            Some(own) => format!("{own}\n{others}"),
+            None => others,
+        };
+        Err(last.hint(hint))
     }
 
     async fn open_one(
         endpoint: &Endpoint,
+        tls: &Tls,
         name: &str,
         limit: Duration,
         frames: Frames,
     ) -> Result<Self> {
         let doing = format!("connect to {endpoint}");
         let greeting = Greeting::default();
-        let connected = Self::attempt(endpoint, name, limit, frames, &greeting).await?;
+        let handshake = handshake(endpoint, tls).map_err(|error| error.during(&doing))?;
+        let connected =
+            Self::attempt(endpoint, handshake.as_ref(), name, limit, frames, &greeting).await;
         let inner = match connected {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
+                if let (Some(handshake), Some(broken)) = (&handshake, greeting.broken())
+                    && let Some(error) = handshake.explain(&*broken, &endpoint.host, Wanted::Amqp)
+                {
+                    return Err(error.during(&doing));
+                }
                 let mut error = explain(&error, &doing);
                 if let Some(stranger) = greeting.stranger() {
                     error = Error::new(ErrorKind::Unavailable, stranger)
@@ -145,6 +161,7 @@ impl Connection {
         Ok(Self {
             inner,
             endpoint: endpoint.clone(),
+            tls: tls.clone(),
             facts,
             cluster: greeting.cluster(),
             name: name.to_owned(),
@@ -155,10 +172,19 @@ impl Connection {
     }
 
     /// The cluster that greets at an endpoint, whether it lets us in or not.
-    pub async fn cluster_at(endpoint: &Endpoint, limit: Duration) -> Option<String> {
+    pub async fn cluster_at(endpoint: &Endpoint, tls: &Tls, limit: Duration) -> Option<String> {
         let greeting = Greeting::default();
-        let attempt = Self::attempt(endpoint, "mq", limit, Frames::Small, &greeting).await;
-        if let Ok(Ok(Ok(connection))) = attempt {
+        let handshake = handshake(endpoint, tls).ok()?;
+        let attempt = Self::attempt(
+            endpoint,
+            handshake.as_ref(),
+            "mq",
+            limit,
+            Frames::Small,
+            &greeting,
+        )
+        .await;
+        if let Ok(Ok(connection)) = attempt {
             let _ = timeout(CLOSE_LIMIT, connection.close(200, ShortString::from("bye"))).await;
         }
         greeting.cluster()
@@ -167,15 +193,13 @@ impl Connection {
     /// One attempt to log in; `greeting` hears what the broker says of itself.
     async fn attempt(
         endpoint: &Endpoint,
+        handshake: Option<&Handshake>,
         name: &str,
         limit: Duration,
         frames: Frames,
         greeting: &Greeting,
-    ) -> Result<std::result::Result<lapin::Result<lapin::Connection>, Elapsed>> {
-        let tls = match endpoint.transport {
-            Transport::Plain => None,
-            Transport::Tls => Some(Arc::new(tls_config()?)),
-        };
+    ) -> std::result::Result<lapin::Result<lapin::Connection>, Elapsed> {
+        let tls = handshake.map(Handshake::config);
         let heard = greeting.clone();
         let target = endpoint.clone();
         let connecting = lapin::Connection::connector(
@@ -190,7 +214,7 @@ impl Connection {
             ConnectionProperties::default().with_connection_name(name.into()),
         );
         // Socket ends its own waits; this bounds what lapin waits for after the greeting.
-        Ok(timeout(limit.saturating_mul(3), connecting).await)
+        timeout(limit.saturating_mul(3), connecting).await
     }
 
     /// What kind of broker it is.
@@ -215,6 +239,12 @@ impl Connection {
     #[must_use]
     pub fn is_worn(&self) -> bool {
         self.opened.load(Ordering::Relaxed) >= WORN_AFTER
+    }
+
+    /// How TLS is spoken, for another connection to the same broker.
+    #[must_use]
+    pub const fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Which endpoint it is connected to.
@@ -333,17 +363,29 @@ fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {
         query: AMQPQueryString {
             heartbeat: Some(endpoint.heartbeat),
             frame_max: frames.max_bytes(),
+            auth_mechanism: match endpoint.mechanism {
+                Mechanism::Plain => None,
+                Mechanism::External => Some(SASLMechanism::External),
+            },
             ..AMQPQueryString::default()
         },
     }
 }
 
-fn tls_config() -> Result<ClientConfig> {
-    ClientConfig::with_platform_verifier().map_err(|error| {
-        Error::new(
+/// What is wrong on this side is known before anything is sent.
+fn handshake(endpoint: &Endpoint, tls: &Tls) -> Result<Option<Handshake>> {
+    if endpoint.mechanism == Mechanism::External && !tls.has_client_cert() {
+        return Err(Error::new(
             ErrorKind::Configuration,
-            format!("cannot use the system's certificate store: {error}"),
+            "the URL says auth_mechanism=external, but there is no client certificate to log in with",
         )
-        .hint("install the package ca-certificates, or point SSL_CERT_FILE at a bundle")
-    })
+        .hint("give it with --client-cert FILE (MQ_CLIENT_CERT) and --client-key FILE (MQ_CLIENT_KEY)"));
+    }
+    match endpoint.transport {
+        Transport::Plain => Ok(None),
+        Transport::Tls => {
+            Handshake::server_name(&endpoint.host)?;
+            tls.handshake().map(Some)
+        }
+    }
 }
