@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 /// Whom to trust over TLS, and who we are there. They count for `amqps://` and
 /// for an `https://` management API alike.
@@ -18,7 +19,8 @@ pub struct TlsArgs {
         global = true,
         value_name = "FILE",
         env = "MQ_CA_CERT",
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = file()
     )]
     pub ca_cert: Option<PathBuf>,
 
@@ -31,7 +33,8 @@ pub struct TlsArgs {
         global = true,
         value_name = "FILE",
         env = "MQ_CLIENT_CERT",
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = file()
     )]
     pub client_cert: Option<PathBuf>,
 
@@ -41,7 +44,8 @@ pub struct TlsArgs {
         global = true,
         value_name = "FILE",
         env = "MQ_CLIENT_KEY",
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = file()
     )]
     pub client_key: Option<PathBuf>,
 
@@ -51,4 +55,10 @@ pub struct TlsArgs {
     /// variable does this, for one that is left behind would not be seen.
     #[arg(long, global = true)]
     pub insecure: bool,
+}
+
+/// A path that may be empty, as a variable is that is set to nothing: then none
+/// is given.
+fn file() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }

@@ -4,6 +4,7 @@
     reason = "the edge where the password file is read"
 )]
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -80,10 +81,11 @@ impl Session {
                 Some(Arc::default()),
             ),
         };
+        let named = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
         let tls = Tls::new(TlsFiles {
-            ca_cert: global.tls.ca_cert,
-            client_cert: global.tls.client_cert,
-            client_key: global.tls.client_key,
+            ca_cert: named(global.tls.ca_cert),
+            client_cert: named(global.tls.client_cert),
+            client_key: named(global.tls.client_key),
             insecure: global.tls.insecure,
         })?;
         let amqp = addresses(&endpoints);

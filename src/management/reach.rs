@@ -84,11 +84,11 @@ impl Reach {
                 }
                 Err(error) => {
                     let told = node.unreachable(&error, doing);
-                    if !error.is_connect() {
-                        return Err(told);
-                    }
                     tracing::info!(error = told.message(), "cannot connect");
                     failures.push(told);
+                    if !error.is_connect() {
+                        break;
+                    }
                 }
             }
         }
@@ -99,7 +99,7 @@ impl Reach {
             return Err(last);
         }
         let mut hint = last.way_out().unwrap_or_default().to_owned();
-        hint.push_str("\nits other nodes could not be reached either:");
+        hint.push_str("\nother nodes could not be reached either:");
         for failure in &failures {
             hint.push('\n');
             hint.push_str(failure.message());

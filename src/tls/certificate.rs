@@ -21,6 +21,13 @@ pub(super) struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name(String);
 
+#[cfg(test)]
+impl Name {
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_str() {

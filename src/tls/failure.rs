@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio_rustls::rustls::{
     AlertDescription, CertificateError, Error as TlsError, InvalidMessage, PeerIncompatible,
@@ -36,17 +37,15 @@ pub(super) fn cause<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e TlsEr
 
 /// Whether the other side ended the connection without a word.
 pub(super) fn is_hang_up(error: &(dyn StdError + 'static)) -> bool {
-    walk(error)
-        .filter_map(|error| error.downcast_ref::<io::Error>())
-        .any(|error| {
-            matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::UnexpectedEof
-            )
-        })
+    walk(error).filter_map(as_io).any(|error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof
+        )
+    })
 }
 
 /// An error and all it comes from. What an [`io::Error`] holds is not its source.
@@ -54,13 +53,18 @@ fn walk<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| {
-        let held = error
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref);
-        match held {
+        match as_io(error).and_then(io::Error::get_ref) {
             Some(held) => Some(held as &(dyn StdError + 'static)),
             None => error.source(),
         }
+    })
+}
+
+fn as_io<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e io::Error> {
+    error.downcast_ref::<io::Error>().or_else(|| {
+        error
+            .downcast_ref::<Arc<io::Error>>()
+            .map(|shared| &**shared)
     })
 }
 
@@ -71,9 +75,18 @@ pub(super) fn hang_up(scene: &Scene<'_>) -> Option<Error> {
         None => Some(no_client_certificate(scene)),
         Some(identity) => Some(unavailable(
             format!(
-                "{} asked for a client certificate and hung up when it saw the one in {}",
+                "{} hung up when it saw the client certificate in {}{}",
                 server(scene),
-                identity.path.display()
+                identity.path.display(),
+                identity
+                    .certificate
+                    .as_ref()
+                    .map_or_else(String::new, |it| format!(
+                        " ({}, issued by {}, in date until {})",
+                        it.subject,
+                        it.issuer,
+                        date(it.not_after)
+                    ))
             ),
             is_taken_when(scene),
         )),
@@ -375,3 +388,6 @@ const fn is_about_certificates(alert: AlertDescription) -> bool {
             | AlertDescription::HandshakeFailure
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,7 +207,7 @@ fn private_key(bytes: &[u8], path: &Path, role: Role) -> Result<PrivateKeyDer<'s
             role,
             "holds no private key, and there is no --client-key",
         )
-        .hint("give the key of this certificate with --client-key FILE (MQ_CLIENT_KEY)"),
+        .hint("give the key of the certificate in --client-cert with --client-key FILE (MQ_CLIENT_KEY)"),
     })
 }
 

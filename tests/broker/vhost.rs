@@ -34,9 +34,9 @@ pub(crate) struct Vhost {
     users: Vec<String>,
 }
 
-fn required(name: &str) -> String {
+pub(crate) fn required(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
-        panic!("{name} is not set: a broker test needs a broker; run scripts/test, or eval \"$(scripts/broker env 4.0)\"")
+        panic!("{name} is not set: a broker test needs a broker (for MQ_TLS_…: one of Debian's package, started anew where openssl is); run scripts/test, or eval \"$(scripts/broker env 4.0)\"")
     })
 }
 
