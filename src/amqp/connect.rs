@@ -1,4 +1,4 @@
-//! Connections: opened within a limit, from a list of endpoints, closed within a limit.
+//! Connections: opened within a limit, closed within a limit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -80,47 +80,8 @@ pub struct Connection {
 const WORN_AFTER: u32 = 1500;
 
 impl Connection {
-    /// Connects to the first endpoint that works. `limit` bounds each step: the
-    /// TCP and TLS handshake, the greeting, the login, and every later request.
-    ///
-    /// # Errors
-    /// That of the only endpoint, or of the last one with the others named. What
-    /// is wrong on this side, such as a TLS file, ends it at once: the next
-    /// endpoint may be one without TLS.
-    pub async fn open(
-        endpoints: &[Endpoint],
-        tls: &Tls,
-        name: &str,
-        limit: Duration,
-        frames: Frames,
-    ) -> Result<Self> {
-        let mut failures: Vec<Error> = Vec::new();
-        for endpoint in endpoints {
-            match Self::open_one(endpoint, tls, name, limit, frames).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) if error.kind() == ErrorKind::Configuration => return Err(error),
-                Err(error) => {
-                    tracing::info!(%endpoint, error = error.message(), "cannot connect");
-                    failures.push(error);
-                }
-            }
-        }
-        let last = failures.pop().unwrap_or_else(|| {
-            Error::new(ErrorKind::Configuration, "no AMQP URL is given").hint("set --url or MQ_URL")
-        });
-        if failures.is_empty() {
-            return Err(last);
-        }
-        let others: Vec<&str> = failures.iter().map(Error::message).collect();
-        let others = format!("the other URLs did not work either:\n{}", others.join("\n"));
-        let hint = match last.way_out() {
-            Some(own) => format!("{own}\n{others}"),
-            None => others,
-        };
-        Err(last.hint(hint))
-    }
-
-    async fn open_one(
+    /// Connects to this one or says why not.
+    pub(super) async fn open_one(
         endpoint: &Endpoint,
         tls: &Tls,
         name: &str,

@@ -15,6 +15,8 @@ pub(super) struct Certificate {
     pub(super) not_before: u64,
     /// In seconds since 1970.
     pub(super) not_after: u64,
+    /// Its subjectPublicKeyInfo, as DER.
+    pub(super) public_key: Vec<u8>,
 }
 
 /// A distinguished name, such as `CN=broker,O=Shop`.
@@ -72,11 +74,15 @@ impl Certificate {
         let not_before = validity.time()?;
         let not_after = validity.time()?;
         let subject = name(body.take(SEQUENCE)?)?;
+        let from_key_on = body.0;
+        body.take(SEQUENCE)?;
+        let length = from_key_on.len() - body.0.len();
         Some(Self {
             subject,
             issuer,
             not_before,
             not_after,
+            public_key: from_key_on.get(..length)?.to_vec(),
         })
     }
 
@@ -183,14 +189,14 @@ mod tests {
     use super::*;
     use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 
-    fn certificate(parameters: &CertificateParams) -> Vec<u8> {
-        let key = KeyPair::generate().expect("a key");
-        let made = parameters.self_signed(&key).expect("a certificate");
+    fn certificate(parameters: &CertificateParams, key: &KeyPair) -> Vec<u8> {
+        let made = parameters.self_signed(key).expect("a certificate");
         made.der().to_vec()
     }
 
     #[test]
     fn says_whose_it_is_and_until_when() {
+        let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new(vec!["h".to_owned()]).expect("a name");
         parameters.distinguished_name = rcgen::DistinguishedName::new();
         parameters
@@ -201,9 +207,10 @@ mod tests {
             .push(DnType::CommonName, "broker");
         parameters.not_before = date_time_ymd(2020, 1, 2);
         parameters.not_after = date_time_ymd(2051, 3, 4);
-        let read = Certificate::read(&certificate(&parameters)).expect("readable");
+        let read = Certificate::read(&certificate(&parameters, &key)).expect("readable");
         assert_eq!(read.subject.to_string(), "'CN=broker,O=Shöp'");
         assert!(read.is_self_signed());
+        assert!(read.public_key.ends_with(key.public_key_raw()));
         assert_eq!(date(read.not_before), "2020-01-02T00:00:00Z");
         assert_eq!(date(read.not_after), "2051-03-04T00:00:00Z");
         assert_eq!(date(u64::MAX), "the end of time");
@@ -211,7 +218,8 @@ mod tests {
 
     #[test]
     fn what_is_no_certificate_is_none() {
-        let whole = certificate(&CertificateParams::new(vec![]).expect("no name"));
+        let key = KeyPair::generate().expect("a key");
+        let whole = certificate(&CertificateParams::new(vec![]).expect("no name"), &key);
         assert!(Certificate::read(&whole).is_some());
         for length in 0..whole.len() {
             // Shorter by any amount, the outermost length does not fit.

@@ -75,18 +75,12 @@ pub(super) fn hang_up(scene: &Scene<'_>) -> Option<Error> {
         None => Some(no_client_certificate(scene)),
         Some(identity) => Some(unavailable(
             format!(
-                "{} hung up when it saw the client certificate in {}{}",
+                "{} hung up when it saw the client certificate in {} ({}, issued by {}, in date until {})",
                 server(scene),
                 identity.path.display(),
-                identity
-                    .certificate
-                    .as_ref()
-                    .map_or_else(String::new, |it| format!(
-                        " ({}, issued by {}, in date until {})",
-                        it.subject,
-                        it.issuer,
-                        date(it.not_after)
-                    ))
+                identity.certificate.subject,
+                identity.certificate.issuer,
+                date(identity.certificate.not_after)
             ),
             is_taken_when(scene),
         )),
@@ -330,21 +324,21 @@ fn refused(alert: AlertDescription, scene: &Scene<'_>) -> Error {
     match scene.identity {
         None if scene.asked => no_client_certificate(scene),
         Some(identity) if scene.asked && is_about_certificates(alert) => {
-            let whose = identity.certificate.as_ref();
-            let subject = whose.map_or_else(String::new, |it| format!(" ({})", it.subject));
-            let reason = match (alert, whose) {
-                (AlertDescription::CertificateExpired, Some(it)) => {
-                    format!("it expired on {}", date(it.not_after))
+            let ours = &identity.certificate;
+            let reason = match alert {
+                AlertDescription::CertificateExpired => {
+                    format!("it expired on {}", date(ours.not_after))
                 }
-                (AlertDescription::UnknownCA, Some(it)) => {
-                    format!("it does not know its issuer {}", it.issuer)
+                AlertDescription::UnknownCA => {
+                    format!("it does not know its issuer {}", ours.issuer)
                 }
                 _ => format!("{alert:?}"),
             };
             unavailable(
                 format!(
-                    "{server} refuses the client certificate in {}{subject}: {reason}",
-                    identity.path.display()
+                    "{server} refuses the client certificate in {} ({}): {reason}",
+                    identity.path.display(),
+                    ours.subject
                 ),
                 is_taken_when(scene),
             )

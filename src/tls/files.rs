@@ -7,13 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _, SectionKind};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{Error as TlsError, InconsistentKeys, RootCertStore};
 
 use super::certificate::Certificate;
 use crate::error::{Error, ErrorKind, Result};
@@ -48,7 +48,7 @@ impl Role {
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) path: PathBuf,
-    pub(super) certificate: Option<Certificate>,
+    pub(super) certificate: Certificate,
     key: Arc<CertifiedKey>,
 }
 
@@ -102,24 +102,46 @@ pub(super) fn identity(
         Some(path) => private_key(&read(path, Role::Key)?, path, Role::Key)?,
         None => private_key(&cert_text, cert, Role::Cert)?,
     };
-    let certificate = chain.first().and_then(|der| Certificate::read(der));
-    let unfit = |error| unfit(&error, cert, key.unwrap_or(cert));
+    let certificate = chain
+        .first()
+        .and_then(|der| Certificate::read(der))
+        .ok_or_else(|| {
+            wrong(
+                cert,
+                Role::Cert,
+                "begins with a certificate that cannot be read",
+            )
+        })?;
+    let key_path = key.unwrap_or(cert).display();
     let signing = provider
         .key_provider
         .load_private_key(key_der)
-        .map_err(unfit)?;
-    let key = CertifiedKey::new(chain, signing);
-    match key.keys_match() {
-        Ok(()) | Err(TlsError::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-        // webpki reads no X.509 version 1, which `openssl x509 -req` makes
-        // without extensions and brokers take: whether it fits is theirs to say.
-        Err(TlsError::InvalidCertificate(_)) if certificate.is_some() => {}
-        Err(error) => return Err(unfit(error)),
+        .map_err(|_| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!("the key in {key_path} cannot be used"),
+            )
+            .hint("keys can be RSA from 2048 bits on, ECDSA P-256 or P-384, or Ed25519")
+        })?;
+    // Not rustls' own check: it reads no X.509 version 1, which `openssl x509
+    // -req` makes without extensions, and which brokers take of a client.
+    if signing
+        .public_key()
+        .is_some_and(|ours| *ours != *certificate.public_key)
+    {
+        return Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the key in {key_path} is not the one of the first certificate in {}",
+                cert.display()
+            ),
+        )
+        .hint("the client's own certificate must come first, its chain after it; check --client-cert and --client-key"));
     }
     Ok(Identity {
         path: cert.to_owned(),
         certificate,
-        key: Arc::new(key),
+        key: Arc::new(CertifiedKey::new(chain, signing)),
     })
 }
 
@@ -209,23 +231,4 @@ fn private_key(bytes: &[u8], path: &Path, role: Role) -> Result<PrivateKeyDer<'s
         )
         .hint("give the key of the certificate in --client-cert with --client-key FILE (MQ_CLIENT_KEY)"),
     })
-}
-
-fn unfit(error: &TlsError, cert: &Path, key: &Path) -> Error {
-    let (cert, key) = (cert.display(), key.display());
-    let (what, hint) = match error {
-        TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => (
-            format!("the key in {key} is not the one of the first certificate in {cert}"),
-            "the client's own certificate must come first, its chain after it; check --client-cert and --client-key",
-        ),
-        TlsError::InvalidCertificate(_) => (
-            format!("the first certificate in {cert} cannot be read"),
-            "check --client-cert (MQ_CLIENT_CERT)",
-        ),
-        _ => (
-            format!("the key in {key} cannot be used ({error})"),
-            "keys can be RSA from 2048 bits on, ECDSA P-256, P-384 or P-521, or Ed25519",
-        ),
-    };
-    Error::new(ErrorKind::Configuration, what).hint(hint)
 }

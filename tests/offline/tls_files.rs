@@ -39,6 +39,7 @@ fn each_wrong_file_is_named_with_what_is_wrong() {
     let half = &good.cert[..good.cert.len() / 2];
     let damaged = good.cert.replacen("MII", "M!I", 1);
     let no_certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+    let junk = format!("{no_certificate}{}", good.key);
     let encrypted =
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\naGVsbG8=\n-----END ENCRYPTED PRIVATE KEY-----\n";
     let old_encrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\naGVsbG8=\n-----END RSA PRIVATE KEY-----\n";
@@ -58,6 +59,7 @@ fn each_wrong_file_is_named_with_what_is_wrong() {
         ("--ca-cert", &damaged, &["is damaged"]),
         ("--ca-cert", no_certificate, &["no usable certificate"]),
         ("--client-cert", "", &["holds no certificate"]),
+        ("--client-cert", &junk, &["certificate that cannot be read"]),
         (
             "--client-cert",
             &good.cert,

@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use super::{Node, QUEUES};
 use crate::proxy::Proxy;
 use crate::support::certificates::{Authority, expired};
-use crate::support::wait_until;
+use crate::support::{Mq, wait_until};
 use crate::tls_server::tls_server;
-use crate::vhost::required;
+use crate::vhost::{Vhost, required};
 
 #[test]
 fn the_next_url_is_tried_when_one_does_not_work() {
@@ -33,6 +33,13 @@ fn the_next_url_is_tried_when_one_does_not_work() {
             .run()
             .code(0);
         assert!(ran.stderr.contains("cannot connect"), "{}", ran.stderr);
+        let falls_back = broken.starts_with("amqps:");
+        assert_eq!(
+            ran.stderr.contains("without TLS"),
+            falls_back,
+            "{}",
+            ran.stderr
+        );
         count += 1;
         assert_eq!(node.vhost.ready("work"), count, "{broken}");
     }
@@ -73,6 +80,35 @@ fn the_next_node_is_asked_when_one_has_no_management() {
     .run()
     .code(69)
     .says(&["at http://127.0.0.1:1 ", "at http://127.0.0.2:1 "]);
+}
+
+/// The second node has its management API at the usual port, the first has none.
+#[test]
+fn a_management_api_that_is_not_named_is_found_at_any_of_the_nodes() {
+    let vhost = Vhost::new();
+    vhost.apply(QUEUES);
+    // All of 127.0.0.0/8 is this machine; nobody else has this address now.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = format!("127.{}.{low}.77", high.max(1));
+    let management = vhost.management_url.rsplit(['@', '/']).next().unwrap();
+    let _management = Proxy::at(&format!("{host}:15672"), management.to_owned());
+    let amqp = Proxy::at(&format!("{host}:0"), vhost.address());
+    let url = format!(
+        "{},{}",
+        vhost.url_at("guest", "guest", "127.254.254.254:1"),
+        vhost.url_at("guest", "guest", &amqp.address)
+    );
+    let mq = |args: &[&str]| Mq::new(args).args(["-v", "-u", &url]);
+    let ran = mq(&["dlq", "list"]).run().code(0).shows(&["dead"]);
+    assert!(ran.stderr.contains("cannot connect"), "{}", ran.stderr);
+    // Once AMQP has found the node, nobody else is asked.
+    let ran = mq(&["topology", "apply", "-"]);
+    let ran = ran.stdin(format!("version: 1\n{QUEUES}")).run().code(0);
+    let asked = ran
+        .stderr
+        .matches("at http://127.254.254.254:15672")
+        .count();
+    assert_eq!(asked, 0, "{}", ran.stderr);
 }
 
 #[test]
