@@ -86,7 +86,7 @@ pub const TABLE: [(Exit, &str); 15] = [
     (Exit::Denied, "credentials or permission refused"),
     (
         Exit::Configuration,
-        "configuration: a URL, the password file or the certificate store",
+        "configuration: a URL, the password file, a TLS file or the certificate store",
     ),
 ];
 

@@ -1,23 +1,24 @@
-//! Connections: opened within a limit, from a list of endpoints, closed within a limit.
+//! Connections: opened within a limit, closed within a limit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::options::ConfirmSelectOptions;
 use lapin::types::ShortString;
-use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::uri::{
+    AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism,
+};
 use lapin::{Channel, ConnectionProperties};
-use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
-use tokio_rustls::rustls::ClientConfig;
 
 use crate::amqp::failure::explain;
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
-use crate::endpoint::{Endpoint, Transport};
+use crate::endpoint::{Endpoint, Mechanism, Transport};
 use crate::error::{Error, ErrorKind, Result};
+use crate::tls::{Handshake, Tls, Wanted};
 
 /// How long a polite goodbye may take before it is left.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
@@ -64,6 +65,7 @@ impl Frames {
 pub struct Connection {
     inner: lapin::Connection,
     endpoint: Endpoint,
+    tls: Tls,
     facts: BrokerFacts,
     cluster: Option<String>,
     name: String,
@@ -81,52 +83,27 @@ pub struct OpenChannel(pub(super) Channel);
 const WORN_AFTER: u32 = 1500;
 
 impl Connection {
-    /// Connects to the first endpoint that works. `limit` bounds each step: the
-    /// TCP and TLS handshake, the greeting, the login, and every later request.
-    ///
-    /// # Errors
-    /// That of the only endpoint, or of the last one with the others named.
-    pub async fn open(
-        endpoints: &[Endpoint],
-        name: &str,
-        limit: Duration,
-        frames: Frames,
-    ) -> Result<Self> {
-        let mut failures: Vec<Error> = Vec::new();
-        for endpoint in endpoints {
-            match Self::open_one(endpoint, name, limit, frames).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => {
-                    tracing::info!(%endpoint, error = error.message(), "cannot connect");
-                    failures.push(error);
-                }
-            }
-        }
-        let last = failures.pop().unwrap_or_else(|| {
-            Error::new(ErrorKind::Configuration, "no AMQP URL is given").hint("set --url or MQ_URL")
-        });
-        if failures.is_empty() {
-            return Err(last);
-        }
-        let others: Vec<&str> = failures.iter().map(Error::message).collect();
-        Err(last.hint(format!(
-            "the other URLs did not work either:\n{}",
-            others.join("\n")
-        )))
-    }
-
-    async fn open_one(
+    /// Connects to this one or says why not.
+    pub(super) async fn open_one(
         endpoint: &Endpoint,
+        tls: &Tls,
         name: &str,
         limit: Duration,
         frames: Frames,
     ) -> Result<Self> {
         let doing = format!("connect to {endpoint}");
         let greeting = Greeting::default();
-        let connected = Self::attempt(endpoint, name, limit, frames, &greeting).await?;
+        let handshake = handshake(endpoint, tls).map_err(|error| error.during(&doing))?;
+        let connected =
+            Self::attempt(endpoint, handshake.as_ref(), name, limit, frames, &greeting).await;
         let inner = match connected {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
+                if let (Some(handshake), Some(broken)) = (&handshake, greeting.broken())
+                    && let Some(error) = handshake.explain(&*broken, &endpoint.host, Wanted::Amqp)
+                {
+                    return Err(error.during(&doing));
+                }
                 let mut error = explain(&error, &doing);
                 if let Some(stranger) = greeting.stranger() {
                     error = Error::new(ErrorKind::Unavailable, stranger)
@@ -148,6 +125,7 @@ impl Connection {
         Ok(Self {
             inner,
             endpoint: endpoint.clone(),
+            tls: tls.clone(),
             facts,
             cluster: greeting.cluster(),
             name: name.to_owned(),
@@ -158,10 +136,19 @@ impl Connection {
     }
 
     /// The cluster that greets at an endpoint, whether it lets us in or not.
-    pub async fn cluster_at(endpoint: &Endpoint, limit: Duration) -> Option<String> {
+    pub async fn cluster_at(endpoint: &Endpoint, tls: &Tls, limit: Duration) -> Option<String> {
         let greeting = Greeting::default();
-        let attempt = Self::attempt(endpoint, "mq", limit, Frames::Small, &greeting).await;
-        if let Ok(Ok(Ok(connection))) = attempt {
+        let handshake = handshake(endpoint, tls).ok()?;
+        let attempt = Self::attempt(
+            endpoint,
+            handshake.as_ref(),
+            "mq",
+            limit,
+            Frames::Small,
+            &greeting,
+        )
+        .await;
+        if let Ok(Ok(connection)) = attempt {
             let _ = timeout(CLOSE_LIMIT, connection.close(200, ShortString::from("bye"))).await;
         }
         greeting.cluster()
@@ -170,15 +157,13 @@ impl Connection {
     /// One attempt to log in; `greeting` hears what the broker says of itself.
     async fn attempt(
         endpoint: &Endpoint,
+        handshake: Option<&Handshake>,
         name: &str,
         limit: Duration,
         frames: Frames,
         greeting: &Greeting,
-    ) -> Result<std::result::Result<lapin::Result<lapin::Connection>, Elapsed>> {
-        let tls = match endpoint.transport {
-            Transport::Plain => None,
-            Transport::Tls => Some(Arc::new(tls_config()?)),
-        };
+    ) -> std::result::Result<lapin::Result<lapin::Connection>, Elapsed> {
+        let tls = handshake.map(Handshake::config);
         let heard = greeting.clone();
         let target = endpoint.clone();
         let connecting = lapin::Connection::connector(
@@ -193,7 +178,7 @@ impl Connection {
             ConnectionProperties::default().with_connection_name(name.into()),
         );
         // Socket ends its own waits; this bounds what lapin waits for after the greeting.
-        Ok(timeout(limit.saturating_mul(3), connecting).await)
+        timeout(limit.saturating_mul(3), connecting).await
     }
 
     /// What kind of broker it is.
@@ -218,6 +203,12 @@ impl Connection {
     #[must_use]
     pub fn is_worn(&self) -> bool {
         self.opened.load(Ordering::Relaxed) >= WORN_AFTER
+    }
+
+    /// How TLS is spoken, for another connection to the same broker.
+    #[must_use]
+    pub const fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Which endpoint it is connected to.
@@ -346,17 +337,29 @@ fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {
         query: AMQPQueryString {
             heartbeat: Some(endpoint.heartbeat),
             frame_max: frames.max_bytes(),
+            auth_mechanism: match endpoint.mechanism {
+                Mechanism::Plain => None,
+                Mechanism::External => Some(SASLMechanism::External),
+            },
             ..AMQPQueryString::default()
         },
     }
 }
 
-fn tls_config() -> Result<ClientConfig> {
-    ClientConfig::with_platform_verifier().map_err(|error| {
-        Error::new(
+/// What is wrong on this side is known before anything is sent.
+fn handshake(endpoint: &Endpoint, tls: &Tls) -> Result<Option<Handshake>> {
+    if endpoint.mechanism == Mechanism::External && !tls.has_client_cert() {
+        return Err(Error::new(
             ErrorKind::Configuration,
-            format!("cannot use the system's certificate store: {error}"),
+            "the URL says auth_mechanism=external, but there is no client certificate to log in with",
         )
-        .hint("install the package ca-certificates, or point SSL_CERT_FILE at a bundle")
-    })
+        .hint("give it with --client-cert FILE (MQ_CLIENT_CERT) and --client-key FILE (MQ_CLIENT_KEY)"));
+    }
+    match endpoint.transport {
+        Transport::Plain => Ok(None),
+        Transport::Tls => {
+            Handshake::server_name(&endpoint.host)?;
+            tls.handshake().map(Some)
+        }
+    }
 }

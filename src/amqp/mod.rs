@@ -15,6 +15,7 @@ mod convert;
 mod copy;
 mod declare;
 mod delete;
+mod failover;
 mod failure;
 mod get;
 mod intake;

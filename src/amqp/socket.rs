@@ -48,6 +48,7 @@ struct Heard {
     bytes: Vec<u8>,
     facts: Option<BrokerFacts>,
     cluster: Option<String>,
+    broken: Option<Arc<io::Error>>,
     done: bool,
 }
 
@@ -60,6 +61,25 @@ impl Greeting {
     /// The name of the cluster that the broker belongs to, once it has spoken.
     pub(super) fn cluster(&self) -> Option<String> {
         self.with(|heard| heard.cluster.clone())
+    }
+
+    /// What broke the stream before the greeting was whole. TLS 1.3 lets a client
+    /// speak before the server has looked at its certificate: the refusal
+    /// arrives here, and lapin would tell it as a lost connection.
+    pub(super) fn broken(&self) -> Option<Arc<io::Error>> {
+        self.with(|heard| heard.broken.clone())
+    }
+
+    /// Keeps an error for [`Self::broken`] and gives one for the caller.
+    fn breaks(&self, error: io::Error) -> io::Error {
+        self.with(|heard| {
+            if heard.done || heard.broken.is_some() {
+                return error;
+            }
+            let kept = Arc::new(error);
+            heard.broken = Some(kept.clone());
+            io::Error::new(kept.kind(), kept)
+        })
     }
 
     /// What answered, if it was no AMQP broker.
@@ -153,7 +173,8 @@ impl Socket {
         };
         let stream = tokio::time::timeout(limit, opening)
             .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(|error| greeting.breaks(error))?;
         Ok(Self {
             stream,
             greeting,
@@ -178,7 +199,11 @@ impl futures_io::AsyncRead for Socket {
             ready!(self.patience.as_mut().poll(cx));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        ready!(polled)?;
+        ready!(polled).map_err(|error| self.greeting.breaks(error))?;
+        if buffer.filled().is_empty() {
+            // An end here is news only if there was no greeting.
+            self.greeting.breaks(io::ErrorKind::UnexpectedEof.into());
+        }
         self.greeting.hear(buffer.filled());
         Poll::Ready(Ok(buffer.filled().len()))
     }
@@ -194,6 +219,7 @@ impl futures_io::AsyncWrite for Socket {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
+        .map_err(|error| self.greeting.breaks(error))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -201,6 +227,7 @@ impl futures_io::AsyncWrite for Socket {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
+        .map_err(|error| self.greeting.breaks(error))
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::TlsArgs;
+
 /// Where the broker is and how to talk.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -13,12 +15,13 @@ pub struct GlobalArgs {
     /// amqp://guest:guest@localhost:5672/%2f]
     ///
     /// `amqp://USER:PASSWORD@HOST:PORT/VHOST`, with `/` inside a name written as
-    /// %2f, or `amqps://` for TLS with the system's certificate store.
-    /// Falls back to the environment variable AMQP_URL.
+    /// %2f, or `amqps://` for TLS. `?heartbeat=SECONDS` and
+    /// `?auth_mechanism=external` may stand behind it. Falls back to the environment variable AMQP_URL.
     #[arg(short, long, global = true, env = "MQ_URL", hide_env_values = true)]
     pub url: Option<String>,
 
-    /// Management API URL [default: the AMQP host, port 15672]
+    /// Management API URL; several with commas are nodes of one broker [default: the AMQP hosts,
+    /// port 15672, or 15671 over TLS]
     #[arg(
         long,
         global = true,
@@ -47,6 +50,10 @@ pub struct GlobalArgs {
         hide_env_values = true
     )]
     pub password_file: Option<PathBuf>,
+
+    /// TLS: whom to trust, and who we are.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 
     /// Longest wait for each single answer of the broker
     #[arg(

@@ -15,6 +15,7 @@ mod graph;
 mod headers;
 mod publish;
 mod publish_bulk;
+mod tls;
 mod topology;
 mod topology_route;
 mod topology_test;
@@ -39,6 +40,7 @@ pub use graph::{GraphArgs, Picture};
 pub use headers::HeaderArgs;
 pub use publish::PublishArgs;
 pub use publish_bulk::{BulkArgs, OnUnroutable};
+pub use tls::TlsArgs;
 pub use topology::{
     Allow, ApplyArgs, ConvertArgs, DestroyArgs, ExportArgs, MigrateArgs, PlanArgs, SchemaArgs,
     TopologyCommand, ValidateArgs,

@@ -4,21 +4,29 @@
     reason = "the edge where the password file is read"
 )]
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::amqp::{Connection, Frames};
 use crate::cli::{GlobalArgs, LogFormat, OutputFormat};
-use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret};
+use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret, Transport};
 use crate::error::{Error, ErrorKind, Result};
 use crate::management::Management;
 use crate::output::{self, Format};
+use crate::tls::{Tls, TlsFiles};
 use crate::topology::{UserName, VhostName};
 
 /// Everything a command needs to know about its surroundings.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     endpoints: Vec<Endpoint>,
-    management: ManagementEndpoint,
+    tls: Tls,
+    management: Vec<ManagementEndpoint>,
+    /// Which of the endpoints was connected to last, where each has its own
+    /// management API.
+    in_use: Option<Arc<AtomicUsize>>,
     vhost_flag: Option<VhostName>,
     pub(super) limit: Duration,
     pub(super) format: Format,
@@ -60,14 +68,43 @@ impl Session {
             }
         }
         let first = endpoints.first().ok_or_else(no_url)?;
-        let management = match given(global.management_url) {
-            Some(url) => ManagementEndpoint::parse(&url, first)?,
-            None => ManagementEndpoint::inferred(first)?,
+        for name in endpoints.iter().flat_map(|it| &it.ignored) {
+            tracing::warn!("the parameter '{name}' in {origin} has no effect on mq");
+        }
+        let (management, in_use) = match given(global.management_url) {
+            Some(url) => (ManagementEndpoint::parse_list(&url, first)?, None),
+            None => (
+                endpoints
+                    .iter()
+                    .map(ManagementEndpoint::inferred)
+                    .collect::<Result<_>>()?,
+                Some(Arc::default()),
+            ),
         };
-        tracing::info!(amqp = %first, from = origin, management = %management, "endpoints");
+        let named = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
+        let tls = Tls::new(TlsFiles {
+            ca_cert: named(global.tls.ca_cert),
+            client_cert: named(global.tls.client_cert),
+            client_key: named(global.tls.client_key),
+            insecure: global.tls.insecure,
+        })?;
+        let amqp = addresses(&endpoints);
+        tracing::info!(
+            amqp,
+            from = origin,
+            management = addresses(&management),
+            "endpoints"
+        );
+        let speaks_tls = endpoints.iter().any(|it| it.transport == Transport::Tls)
+            || management.iter().any(|it| it.tls_host().is_some());
+        if tls.is_asked_for() && !speaks_tls {
+            tracing::info!("the flags about TLS have no effect: no URL is amqps:// or https://");
+        }
         Ok(Self {
             endpoints,
+            tls,
             management,
+            in_use,
             vhost_flag,
             limit: global.timeout,
             format: match global.output {
@@ -85,14 +122,30 @@ impl Session {
         Ok(&self.endpoints.first().ok_or_else(no_url)?.vhost)
     }
 
-    /// The user that logs in over AMQP.
+    /// The user that logs in over AMQP; empty where only the broker knows it.
     pub(super) fn user(&self) -> Result<&str> {
         Ok(&self.endpoints.first().ok_or_else(no_url)?.user)
     }
 
+    /// The same where nothing can be done without knowing it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] where only the broker knows it.
+    pub(super) fn known_user(&self) -> Result<&str> {
+        match self.user()? {
+            "" => Err(Error::new(
+                ErrorKind::Configuration,
+                "which user logs in is not known: the AMQP URL leaves it to the certificate",
+            )
+            .hint("put the name that the broker takes from the certificate into the URL: amqps://NAME@HOST/VHOST?auth_mechanism=external")),
+            user => Ok(user),
+        }
+    }
+
     /// Whether a user of the cluster is the one that logs in, on either way.
     pub(super) fn works_as(&self, user: &UserName) -> Result<bool> {
-        Ok(user.as_str() == self.user()? || user.as_str() == self.management.user)
+        let name = user.as_str();
+        Ok(name == self.known_user()? || self.management.iter().any(|it| name == it.user))
     }
 
     /// Uses a file's vhost, unless a flag named one.
@@ -111,26 +164,40 @@ impl Session {
 
     /// The endpoints as they are named in messages.
     pub(super) fn amqp_address(&self) -> String {
-        let names: Vec<String> = self.endpoints.iter().map(Endpoint::to_string).collect();
-        names.join(", ")
+        addresses(&self.endpoints)
     }
 
     /// Opens an AMQP connection.
     pub(super) async fn connect(&self, name: &str, frames: Frames) -> Result<Connection> {
-        Connection::open(&self.endpoints, name, self.limit, frames).await
+        self.open(&self.endpoints, name, self.limit, frames).await
+    }
+
+    async fn open(
+        &self,
+        endpoints: &[Endpoint],
+        name: &str,
+        limit: Duration,
+        frames: Frames,
+    ) -> Result<Connection> {
+        let connection = Connection::open(endpoints, &self.tls, name, limit, frames).await?;
+        let found = endpoints.iter().position(|it| it == connection.endpoint());
+        if let (Some(in_use), Some(found)) = (&self.in_use, found) {
+            in_use.store(found, Ordering::Relaxed);
+        }
+        Ok(connection)
     }
 
     /// The same in another vhost than the session's.
     pub(super) async fn connect_to(&self, vhost: &VhostName, name: &str) -> Result<Connection> {
         let there = |endpoint: &Endpoint| endpoint.clone().on_vhost(vhost.clone());
         let endpoints: Vec<Endpoint> = self.endpoints.iter().map(there).collect();
-        Connection::open(&endpoints, name, self.limit, Frames::Small).await
+        self.open(&endpoints, name, self.limit, Frames::Small).await
     }
 
     /// The cluster that answers at the first URL that answers at all.
     pub(super) async fn greeted_by(&self) -> Option<String> {
         for endpoint in &self.endpoints {
-            if let Some(cluster) = Connection::cluster_at(endpoint, self.limit).await {
+            if let Some(cluster) = Connection::cluster_at(endpoint, &self.tls, self.limit).await {
                 return Some(cluster);
             }
         }
@@ -139,12 +206,12 @@ impl Session {
 
     /// The same, with another limit for each step.
     pub(super) async fn connect_within(&self, name: &str, limit: Duration) -> Result<Connection> {
-        Connection::open(&self.endpoints, name, limit, Frames::Small).await
+        self.open(&self.endpoints, name, limit, Frames::Small).await
     }
 
     /// A client for the management API.
     pub(super) fn management(&self) -> Result<Management> {
-        Management::new(self.management.clone(), self.limit)
+        self.management_within(self.limit)
     }
 
     /// The same, once it has proved to be of the cluster that AMQP is connected to.
@@ -156,7 +223,12 @@ impl Session {
 
     /// A client with another limit for each request.
     pub(super) fn management_within(&self, limit: Duration) -> Result<Management> {
-        Management::new(self.management.clone(), limit)
+        let mut nodes = self.management.clone();
+        if let Some(in_use) = &self.in_use {
+            let first = in_use.load(Ordering::Relaxed).min(nodes.len());
+            nodes.rotate_left(first);
+        }
+        Management::new(nodes, &self.tls, limit)
     }
 
     /// A success message for people: only in the table format, and not with `--quiet`.
@@ -191,6 +263,12 @@ impl Session {
             Format::JsonLines => output::data(&output::json_line(&json())),
         }
     }
+}
+
+/// URLs as they are named in messages.
+fn addresses(all: &[impl ToString]) -> String {
+    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }
 
 fn no_url() -> Error {

@@ -233,7 +233,7 @@ async fn create_vhost(
     }
     let vhost = session.vhost()?;
     management.create_vhost(vhost).await?;
-    management.grant_if_none(vhost, session.user()?).await
+    management.grant_if_none(vhost, session.known_user()?).await
 }
 
 /// Reads the broker and compares it with the file.

@@ -4,14 +4,15 @@ use std::fmt;
 
 use url::Url;
 
-use super::{Endpoint, Secret, Transport, decode, path_segment, redacted};
+use super::{Endpoint, Secret, Transport, decode, path_segment, redacted, split};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The management API of a broker with the login to use there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementEndpoint {
     base: Url,
-    /// User name.
+    /// User name; empty where the URLs name none because AMQP logs in with a
+    /// certificate.
     pub user: String,
     /// Password.
     pub password: Secret,
@@ -64,6 +65,17 @@ impl ManagementEndpoint {
         })
     }
 
+    /// Reads a comma-separated list of URLs, to be tried in that order.
+    ///
+    /// # Errors
+    /// As [`ManagementEndpoint::parse`], for the first one that is wrong.
+    pub fn parse_list(text: &str, amqp: &Endpoint) -> Result<Vec<Self>> {
+        let urls = split(text, "http");
+        urls.iter()
+            .map(|url| Self::parse(url.trim(), amqp))
+            .collect()
+    }
+
     /// The usual place next to `amqp`: port 15672, or 15671 with TLS.
     ///
     /// # Errors
@@ -79,6 +91,13 @@ impl ManagementEndpoint {
             amqp.host.clone()
         };
         Self::parse(&format!("{scheme}://{host}:{port}"), amqp)
+    }
+
+    /// The host to verify a certificate for, when it is asked over TLS.
+    #[must_use]
+    pub fn tls_host(&self) -> Option<&str> {
+        let host = self.base.host_str().unwrap_or_default();
+        (self.base.scheme() == "https").then(|| host.trim_start_matches('[').trim_end_matches(']'))
     }
 
     /// The URL below `/api/` for path segments, each percent-encoded here.

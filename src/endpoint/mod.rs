@@ -7,6 +7,7 @@
 
 mod handler;
 mod management;
+mod parameters;
 mod redis;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::topology::VhostName;
 pub use crate::secret::Secret;
 pub use handler::HandlerEndpoint;
 pub use management::ManagementEndpoint;
+use parameters::Parameters;
 pub use redis::RedisEndpoint;
 
 /// The URL used when neither flag nor environment names one.
@@ -47,6 +49,16 @@ pub enum Transport {
     Tls,
 }
 
+/// How a login is proved: a SASL mechanism.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mechanism {
+    /// With user name and password.
+    #[default]
+    Plain,
+    /// With the client certificate, whose name the broker takes for the user's.
+    External,
+}
+
 /// One AMQP endpoint with the login to use there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -56,7 +68,9 @@ pub struct Endpoint {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// User name.
+    /// How the login is proved.
+    pub mechanism: Mechanism,
+    /// User name; empty where only the broker knows it ([`Mechanism::External`]).
     pub user: String,
     /// Password.
     pub password: Secret,
@@ -64,6 +78,8 @@ pub struct Endpoint {
     pub vhost: VhostName,
     /// Heartbeat in seconds; 0 switches it off.
     pub heartbeat: u16,
+    /// Names of parameters in the URL that have no effect.
+    pub ignored: Vec<String>,
 }
 
 impl Endpoint {
@@ -71,7 +87,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`], with the corrected URL where the vhost is
-    /// empty or its `/` is not escaped.
+    /// empty or its `/` is not escaped, and with the flag to use where a
+    /// parameter of RabbitMQ's URI query specification is given as a flag here.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |what: &str| {
             Error::new(
@@ -92,30 +109,41 @@ impl Endpoint {
             .ok_or_else(|| wrong("names no host"))?;
         let host = decode(host.trim_start_matches('[').trim_end_matches(']'))
             .ok_or_else(|| wrong("has a host that is not UTF-8"))?;
+        let parameters = Parameters::of(&url).map_err(|refusal| {
+            let error = wrong(&refusal.what);
+            refusal.hint.map_or(error.clone(), |hint| error.hint(hint))
+        })?;
+        if parameters.mechanism == Mechanism::External && transport == Transport::Plain {
+            return Err(
+                wrong("wants to log in with a certificate, which takes TLS").hint(
+                    "write amqps:// and give the certificate with --client-cert (MQ_CLIENT_CERT)",
+                ),
+            );
+        }
+        let otherwise = match parameters.mechanism {
+            Mechanism::Plain => "guest",
+            Mechanism::External => "",
+        };
         let user = match url.username() {
-            "" => "guest".to_owned(),
+            "" => otherwise.to_owned(),
             user => decode(user).ok_or_else(|| wrong("has a user name that is not UTF-8"))?,
         };
         let password = match url.password() {
-            None => "guest".to_owned(),
+            None => otherwise.to_owned(),
             Some(password) => {
                 decode(password).ok_or_else(|| wrong("has a password that is not UTF-8"))?
             }
-        };
-        let heartbeat = match url.query_pairs().find(|(name, _)| name == "heartbeat") {
-            None => 60,
-            Some((_, seconds)) => seconds.parse().map_err(|_| {
-                wrong("has a heartbeat that is not a number of seconds up to 65535")
-            })?,
         };
         Ok(Self {
             transport,
             host,
             port: url.port().unwrap_or(port),
+            mechanism: parameters.mechanism,
             user,
             password: Secret::new(password),
             vhost: vhost_of(&url, text)?,
-            heartbeat,
+            heartbeat: parameters.heartbeat.unwrap_or(60),
+            ignored: parameters.ignored,
         })
     }
 
@@ -125,16 +153,7 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::parse`], for the first one that is wrong.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
-        let mut urls: Vec<String> = Vec::new();
-        for piece in text.split(',') {
-            match urls.last_mut() {
-                Some(url) if !piece.trim_start().starts_with("amqp") => {
-                    url.push(',');
-                    url.push_str(piece);
-                }
-                _ => urls.push(piece.to_owned()),
-            }
-        }
+        let urls = split(text, "amqp");
         urls.iter().map(|url| Self::parse(url.trim())).collect()
     }
 
@@ -162,14 +181,33 @@ impl fmt::Display for Endpoint {
             Transport::Plain => "amqp",
             Transport::Tls => "amqps",
         };
+        write!(f, "{scheme}://")?;
+        if !self.user.is_empty() {
+            write!(f, "{}@", path_segment(&self.user))?;
+        }
         write!(
             f,
-            "{scheme}://{}@{}/{}",
-            path_segment(&self.user),
+            "{}/{}",
             self.address(),
             path_segment(self.vhost.as_str())
         )
     }
+}
+
+/// The URLs of a list: a comma separates only where a new URL begins, which
+/// starts with `scheme`.
+fn split(text: &str, scheme: &str) -> Vec<String> {
+    let mut urls: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        match urls.last_mut() {
+            Some(url) if !piece.trim_start().starts_with(scheme) => {
+                url.push(',');
+                url.push_str(piece);
+            }
+            _ => urls.push(piece.to_owned()),
+        }
+    }
+    urls
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -181,6 +219,11 @@ fn decode(text: &str) -> Option<String> {
 
 /// The URL with its password replaced, however broken it is.
 fn redacted(text: &str) -> String {
+    // The password of a key may stand in a parameter.
+    let text = match text.find("password=") {
+        Some(_) => text.split_once('?').map_or(text, |(url, _)| url),
+        None => text,
+    };
     let after_scheme = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at(after_scheme);
     let Some(at) = rest.rfind('@') else {
@@ -296,6 +339,7 @@ mod tests {
             "amqp://u:sesame@/v",
             "amqp://u:sesame@h/",
             "u:sesame@h",
+            "amqps://h/v?certfile=c&password=sesame",
         ] {
             let error = Endpoint::parse(broken).expect_err(broken);
             assert!(!error.to_string().contains("sesame"), "{error}");
@@ -319,6 +363,18 @@ mod tests {
         );
         let error = Endpoint::parse_list("amqp://u:ses,ame@h:x/v").expect_err("bad port");
         assert!(!error.to_string().contains("ses"), "{error}");
+    }
+
+    #[test]
+    fn a_certificate_can_be_the_login() {
+        let named = endpoint("amqps://shop@h/v?auth_mechanism=external");
+        assert_eq!(named.mechanism, Mechanism::External);
+        assert_eq!(named.to_string(), "amqps://shop@h:5671/v");
+        let unnamed = endpoint("amqps://h/v?auth_mechanism=EXTERNAL&heartbeat=5");
+        assert_eq!((unnamed.user.as_str(), unnamed.heartbeat), ("", 5));
+        assert_eq!(unnamed.to_string(), "amqps://h:5671/v");
+        let error = Endpoint::parse("amqp://h/v?auth_mechanism=external").expect_err("no TLS");
+        assert!(error.to_string().contains("write amqps://"), "{error}");
     }
 
     #[test]

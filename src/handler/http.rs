@@ -25,6 +25,7 @@ use crate::endpoint::HandlerEndpoint;
 use crate::error::{Error, ErrorKind, Result, root};
 use crate::handler::{Job, told};
 use crate::retry::{Attempt, HandlerResult, Outcome, Trace};
+use crate::tls::trusting_nobody;
 
 use answer::{Answer, outcome};
 use body::{Rest, read};
@@ -68,7 +69,12 @@ impl Http {
         connect_limit: Duration,
         limit: Duration,
     ) -> Result<Self> {
-        let client = Client::builder()
+        let mut client = Client::builder();
+        if endpoint.url().scheme() == "http" {
+            // Else the system's store would be read for nothing.
+            client = client.tls_backend_preconfigured(trusting_nobody());
+        }
+        let client = client
             .user_agent(concat!("mq/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(connect_limit)
             .pool_idle_timeout(IDLE_LIMIT)

@@ -2,45 +2,40 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::endpoint::ManagementEndpoint;
-use crate::error::{Error, ErrorKind, Result, root};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tls::Tls;
 
-/// A client for one broker's management API.
+use super::reach::{Ask, Reach};
+
+/// A client for one broker's management API, which may be had at several of its
+/// nodes.
 #[derive(Debug)]
 pub struct Management {
-    endpoint: ManagementEndpoint,
-    http: reqwest::Client,
+    reach: Reach,
 }
 
 impl Management {
-    /// Prepares the client; nothing is sent yet. `limit` bounds each request.
+    /// Prepares the client; nothing is sent yet. The endpoints are nodes of one
+    /// broker: the first that can be reached is asked, and kept. `limit` bounds
+    /// each request.
     ///
     /// # Errors
-    /// [`ErrorKind::Configuration`] when TLS cannot be set up.
-    pub fn new(endpoint: ManagementEndpoint, limit: Duration) -> Result<Self> {
-        let http = reqwest::Client::builder()
-            .timeout(limit)
-            .connect_timeout(limit)
-            // A proxy meant for the web would see the broker's password.
-            .no_proxy()
-            .build()
-            .map_err(|error| {
-                Error::new(
-                    ErrorKind::Configuration,
-                    format!("cannot set up HTTP: {error}"),
-                )
-            })?;
-        Ok(Self { endpoint, http })
+    /// [`ErrorKind::Configuration`] when TLS cannot be set up, or when there is
+    /// no endpoint or one without a user.
+    pub fn new(endpoints: Vec<ManagementEndpoint>, tls: &Tls, limit: Duration) -> Result<Self> {
+        let reach = Reach::new(endpoints, tls, limit)?;
+        Ok(Self { reach })
     }
 
-    /// Where it asks.
+    /// Where it asks now.
     #[must_use]
-    pub const fn endpoint(&self) -> &ManagementEndpoint {
-        &self.endpoint
+    pub fn endpoint(&self) -> &ManagementEndpoint {
+        self.reach.endpoint()
     }
 
     /// Makes sure that this is the management API of the cluster that AMQP is
@@ -56,7 +51,7 @@ impl Management {
                 ErrorKind::Configuration,
                 format!(
                     "the management API at {} belongs to the cluster '{ours}', but AMQP is connected to '{cluster}'",
-                    self.endpoint
+                    self.endpoint()
                 ),
             )
             .hint("set --management-url (MQ_MANAGEMENT_URL) to the API of the same broker")),
@@ -78,15 +73,14 @@ impl Management {
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::Protocol,
-                    format!("{} is no RabbitMQ management API", self.endpoint),
+                    format!("{} is no RabbitMQ management API", self.endpoint()),
                 )
                 .hint("check --management-url (MQ_MANAGEMENT_URL)")
             })
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str], doing: &str) -> Result<T> {
-        let request = self.request(Method::GET, path, doing)?;
-        self.answer(request, doing).await
+        self.get_with(path, &[], doing).await
     }
 
     /// The same with parameters.
@@ -96,8 +90,14 @@ impl Management {
         parameters: &[(&str, &str)],
         doing: &str,
     ) -> Result<T> {
-        let request = self.request(Method::GET, path, doing)?.query(parameters);
-        self.answer(request, doing).await
+        let ask = Ask {
+            method: Method::GET,
+            path,
+            parameters,
+            body: None,
+        };
+        let response = self.accepted(&ask, doing).await?;
+        self.content(response, doing).await
     }
 
     /// The same where a broker that is not well answers 503 with what is wrong.
@@ -106,11 +106,13 @@ impl Management {
         path: &[&str],
         doing: &str,
     ) -> Result<T> {
-        let request = self.request(Method::GET, path, doing)?;
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error, doing))?;
+        let ask = Ask {
+            method: Method::GET,
+            path,
+            parameters: &[],
+            body: None,
+        };
+        let response = self.answer(&ask, doing).await?;
         match response.status() {
             StatusCode::SERVICE_UNAVAILABLE => self.content(response, doing).await,
             status if status.is_success() => self.content(response, doing).await,
@@ -134,93 +136,78 @@ impl Management {
         body: &Json,
         doing: &str,
     ) -> Result<T> {
-        let request = self.request(Method::POST, path, doing)?.json(body);
-        self.answer(request, doing).await
+        let ask = Ask {
+            method: Method::POST,
+            path,
+            parameters: &[],
+            body: Some(body),
+        };
+        let response = self.accepted(&ask, doing).await?;
+        self.content(response, doing).await
     }
 
     pub(super) async fn put(&self, path: &[&str], body: &Json, doing: &str) -> Result<()> {
-        self.done(self.request(Method::PUT, path, doing)?.json(body), doing)
-            .await
+        let ask = Ask {
+            method: Method::PUT,
+            path,
+            parameters: &[],
+            body: Some(body),
+        };
+        self.accepted(&ask, doing).await.map(drop)
     }
 
     pub(super) async fn delete(&self, path: &[&str], doing: &str) -> Result<()> {
-        self.done(self.request(Method::DELETE, path, doing)?, doing)
-            .await
+        let ask = Ask {
+            method: Method::DELETE,
+            path,
+            parameters: &[],
+            body: None,
+        };
+        self.accepted(&ask, doing).await.map(drop)
     }
 
-    /// A request whose answer has no content.
-    async fn done(&self, request: RequestBuilder, doing: &str) -> Result<()> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error, doing))?;
+    /// An answer that says yes.
+    async fn accepted(&self, ask: &Ask<'_>, doing: &str) -> Result<Response> {
+        let response = self.answer(ask, doing).await?;
         let status = response.status();
         if status.is_success() {
-            return Ok(());
+            return Ok(response);
         }
         Err(self.refused(status, response, doing).await)
     }
 
     /// URLs cannot name an object called `.` or `..`, however it is escaped: the
     /// request would go to what stands above it.
-    fn request(&self, method: Method, path: &[&str], doing: &str) -> Result<RequestBuilder> {
-        if let Some(name) = path.iter().find(|name| matches!(**name, "" | "." | "..")) {
+    async fn answer(&self, ask: &Ask<'_>, doing: &str) -> Result<Response> {
+        if let Some(name) = ask
+            .path
+            .iter()
+            .find(|name| matches!(**name, "" | "." | ".."))
+        {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!("{doing}: the management API cannot address the name '{name}'"),
             )
             .hint("use rabbitmqctl for it, and another name in future"));
         }
-        Ok(self
-            .http
-            .request(method, self.endpoint.api(path))
-            .basic_auth(&self.endpoint.user, Some(self.endpoint.password.reveal())))
-    }
-
-    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder, doing: &str) -> Result<T> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error, doing))?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(self.refused(status, response, doing).await);
-        }
-        self.content(response, doing).await
+        self.reach.send(ask, doing).await
     }
 
     async fn content<T: DeserializeOwned>(&self, response: Response, doing: &str) -> Result<T> {
         let bytes = response
             .bytes()
             .await
-            .map_err(|error| self.unreachable(&error, doing))?;
+            .map_err(|error| self.reach.unreachable(&error, doing))?;
         serde_json::from_slice(&bytes).map_err(|error| {
             Error::new(
                 ErrorKind::Protocol,
                 format!(
                     "{doing}: {} gave an answer that cannot be read ({error})",
-                    self.endpoint
+                    self.endpoint()
                 ),
             )
             .hint("check that --management-url (MQ_MANAGEMENT_URL) is a RabbitMQ management API")
         })
-    }
-
-    fn unreachable(&self, error: &reqwest::Error, doing: &str) -> Error {
-        let endpoint = &self.endpoint;
-        if error.is_timeout() {
-            return Error::new(
-                ErrorKind::Unavailable,
-                format!("{doing}: the management API at {endpoint} did not answer in time"),
-            )
-            .hint("check host and port, or give it longer with --timeout");
-        }
-        let cause = root(error);
-        Error::new(
-            ErrorKind::Unavailable,
-            format!("{doing}: cannot reach the management API at {endpoint} ({cause})"),
-        )
-        .hint("enable it on the broker (`rabbitmq-plugins enable rabbitmq_management`), or set --management-url (MQ_MANAGEMENT_URL)")
     }
 
     async fn refused(&self, status: StatusCode, response: Response, doing: &str) -> Error {
@@ -229,7 +216,7 @@ impl Management {
             .ok()
             .and_then(|body| body.get("reason").and_then(Json::as_str).map(str::to_owned))
             .unwrap_or_else(|| status.to_string());
-        let user = &self.endpoint.user;
+        let user = &self.endpoint().user;
         let tag = ["administrator", "policymaker"]
             .into_iter()
             .find(|tag| reason.contains(tag))
@@ -263,7 +250,7 @@ impl Management {
             kind,
             format!(
                 "{doing}: the management API at {} says: {reason}",
-                self.endpoint
+                self.endpoint()
             ),
         )
         .hint(hint)

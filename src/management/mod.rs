@@ -15,6 +15,7 @@ mod nodes;
 mod observe;
 mod policies;
 mod queue;
+mod reach;
 mod rights;
 mod routes;
 mod users;

@@ -121,7 +121,11 @@ impl<'s> Session<'s> {
             deliveries: BTreeMap::new(),
             running: JoinSet::new(),
             held: JoinSet::new(),
-            parker: Parker::start(connection.endpoint().clone(), limit),
+            parker: Parker::start(
+                connection.endpoint().clone(),
+                connection.tls().clone(),
+                limit,
+            ),
             answering: BTreeSet::new(),
             desk: wanted.dedupe.as_ref().map(Store::desk),
             page: Vec::new(),

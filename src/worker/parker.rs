@@ -11,6 +11,7 @@ use crate::amqp::{Connection, Frames, Publisher, Receipt};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Publication;
+use crate::tls::Tls;
 
 /// How long one copy may wait for its confirm.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(30);
@@ -49,26 +50,31 @@ pub(super) struct Parker {
 impl Parker {
     /// Starts the task; it connects when the first copy is to be published.
     /// Outstanding copies are bounded by the worker's prefetch.
-    pub(super) fn start(endpoint: Endpoint, limit: Duration) -> Self {
+    pub(super) fn start(endpoint: Endpoint, tls: Tls, limit: Duration) -> Self {
         let (requests, mut incoming) = mpsc::unbounded_channel::<(u64, Purpose, Publication)>();
         let (outgoing, results) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let Some(first) = incoming.recv().await else {
                 return;
             };
-            let connection =
-                match Connection::open(&[endpoint], "mq consume (publishes)", limit, Frames::Large)
-                    .await
-                {
-                    Ok(connection) => connection,
-                    Err(error) => {
-                        let _ = outgoing.send((first.0, Err(error.clone())));
-                        while let Some((tag, _, _)) = incoming.recv().await {
-                            let _ = outgoing.send((tag, Err(error.clone())));
-                        }
-                        return;
+            let connection = match Connection::open(
+                &[endpoint],
+                &tls,
+                "mq consume (publishes)",
+                limit,
+                Frames::Large,
+            )
+            .await
+            {
+                Ok(connection) => connection,
+                Err(error) => {
+                    let _ = outgoing.send((first.0, Err(error.clone())));
+                    while let Some((tag, _, _)) = incoming.recv().await {
+                        let _ = outgoing.send((tag, Err(error.clone())));
                     }
-                };
+                    return;
+                }
+            };
             let mut first = Some(first);
             let mut idle = Vec::new();
             let mut busy = FuturesUnordered::new();

@@ -57,6 +57,8 @@ mod results;
 mod retries;
 mod routing;
 mod streams;
+mod tls;
+mod tls_server;
 mod topology_test;
 mod users;
 mod versions;

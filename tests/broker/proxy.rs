@@ -26,7 +26,12 @@ const CONFIRM: [u8; 8] = [0, 0, 0, 13, 0, 60, 0, 80];
 
 impl Proxy {
     pub(crate) fn to(target: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at("127.0.0.1:0", target)
+    }
+
+    /// The same at an address that is known before.
+    pub(crate) fn at(address: &str, target: String) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let open = Arc::new(AtomicBool::new(true));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();

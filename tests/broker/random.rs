@@ -19,7 +19,7 @@ use mq::topology::Topology;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::vhost::Vhost;
+use crate::vhost::{Vhost, no_tls};
 
 /// The numbers of the topologies to try, in batches that share a vhost. Without
 /// `MQ_TEST_TOPOLOGIES` (a count, or `FROM..TO`) only the first `few`.
@@ -53,6 +53,7 @@ pub(crate) fn one_of<T: Clone>(rng: &mut Rng, all: &[T]) -> T {
 pub(crate) async fn declare(vhost: &Vhost, topology: &Topology) {
     let connection = Connection::open(
         &[vhost.endpoint()],
+        &no_tls(),
         "test",
         Duration::from_secs(30),
         Frames::Large,

@@ -16,6 +16,7 @@ use lapin::{BasicProperties, ConnectionProperties};
 use mq::amqp::{Connection, Frames};
 use mq::broker::BrokerFacts;
 use mq::endpoint::{Endpoint, ManagementEndpoint};
+use mq::tls::{Tls, TlsFiles};
 use mq::topology::{QueueName, VhostName};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -33,10 +34,15 @@ pub(crate) struct Vhost {
     users: Vec<String>,
 }
 
-fn required(name: &str) -> String {
+pub(crate) fn required(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
-        panic!("{name} is not set: a broker test needs a broker; run scripts/test, or eval \"$(scripts/broker env 4.0)\"")
+        panic!("{name} is not set: a broker test needs a broker (for MQ_TLS_…: one of Debian's package, started anew where openssl is); run scripts/test, or eval \"$(scripts/broker env 4.0)\"")
     })
+}
+
+/// For connections that are plain TCP.
+pub(crate) fn no_tls() -> Tls {
+    Tls::new(TlsFiles::default()).unwrap()
 }
 
 /// Runs async code of a test's own client.
@@ -235,6 +241,7 @@ impl Vhost {
         block_on(async {
             let connection = Connection::open(
                 std::slice::from_ref(&self.endpoint),
+                &no_tls(),
                 "test",
                 Duration::from_secs(10),
                 Frames::Large,

@@ -9,13 +9,14 @@ use mq::field::{FieldTable, FieldValue};
 use mq::message::{Properties, Publication};
 use mq::topology::{ExchangeName, QueueName, QueueType, RoutingKey};
 
-use crate::vhost::{Vhost, block_on};
+use crate::vhost::{Vhost, block_on, no_tls};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 async fn connect(vhost: &Vhost) -> Connection {
     let endpoints = [vhost.endpoint()];
-    let opened = Connection::open(&endpoints, "mq walk test", LIMIT, Frames::Large);
+    let tls = no_tls();
+    let opened = Connection::open(&endpoints, &tls, "mq walk test", LIMIT, Frames::Large);
     opened.await.unwrap()
 }
 

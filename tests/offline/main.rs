@@ -16,5 +16,6 @@ mod readme;
 mod route;
 mod routing_tests;
 mod schema;
+mod tls_files;
 mod topology_files;
 mod watching;

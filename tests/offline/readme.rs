@@ -1,5 +1,6 @@
 //! The README cannot rot: its table and its blocks are checked.
 
+use crate::support::certificates::Authority;
 use crate::support::{Mq, TextFile};
 
 const README: &str = include_str!("../../README.md");
@@ -63,6 +64,13 @@ fn headings_stand_between_blank_lines() {
 #[test]
 fn every_command_line_is_understood() {
     let mut lines = 0;
+    let authority = Authority::new("ca");
+    let client = authority.issue("shop", &[]);
+    let files = [
+        ("ca.pem", authority.file()),
+        ("client.pem", client.cert_file()),
+        ("client.key", client.key_file()),
+    ];
     for block in README.split("```sh\n").skip(1) {
         let text = block.split("```").next().unwrap_or_default();
         for line in text.lines().filter(|line| line.starts_with("mq ")) {
@@ -70,7 +78,13 @@ fn every_command_line_is_understood() {
             let hasty = line
                 .replace("--for 60s", "--for 1s")
                 .replace("--wait 2m", "--wait 1s");
-            let args = words(&hasty);
+            let args: Vec<String> = words(&hasty)
+                .into_iter()
+                .map(|word| {
+                    let file = files.iter().find(|(name, _)| *name == word);
+                    file.map_or(word, |(_, file)| file.path())
+                })
+                .collect();
             let mq = Mq::new(&args[1..])
                 .env("MQ_URL", "amqp://127.0.0.1:1")
                 .env("MQ_MANAGEMENT_URL", "http://127.0.0.1:1")

@@ -8,6 +8,7 @@
     reason = "test support: helpers are outside #[test] functions, start processes, and not every suite uses all of them"
 )]
 
+pub(crate) mod certificates;
 pub(crate) mod exposition;
 pub(crate) mod http_server;
 pub(crate) mod redis;

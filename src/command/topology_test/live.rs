@@ -290,7 +290,10 @@ impl Live<'_> {
         }
         let vhost = TemporaryVhost::choose(self.management)?;
         // Not given up half-way: a request under way could create it behind us.
-        if let Err(error) = vhost.create(&group.prepared, self.session.user()?).await {
+        if let Err(error) = vhost
+            .create(&group.prepared, self.session.known_user()?)
+            .await
+        {
             vhost.delete_after_all().await;
             return Err(or_offline(error));
         }
