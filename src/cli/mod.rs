@@ -15,6 +15,7 @@ mod graph;
 mod headers;
 mod publish;
 mod publish_bulk;
+mod publish_waits;
 mod topology;
 mod topology_route;
 mod topology_test;

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args};
 use crate::cli::global::duration;
 use crate::cli::headers::HeaderArgs;
 use crate::cli::publish_bulk::BulkArgs;
+use crate::cli::publish_waits::WaitArgs;
 
 /// Publish a message, or many; done only when confirmed and in a queue.
 ///
@@ -25,6 +26,7 @@ use crate::cli::publish_bulk::BulkArgs;
   seq 1000 | mq publish -q numbers --lines - --results results.jsonl
   mq publish -q orders --repeat 100000 --template '{\"id\":{{seq}},\"at\":\"{{now}}\"}'
   mq publish -e orders -k order.created '{}' --dry-run
+  mq publish -q orders --lines big.txt --generate-message-id --retry-refused 10m
 
 Exit codes:
   0 confirmed and routed
@@ -111,9 +113,9 @@ pub struct PublishArgs {
     #[arg(long, help_heading = "Properties")]
     pub transient: bool,
 
-    /// Longest wait for the confirm
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    pub confirm_timeout: Duration,
+    /// How long it waits for the broker.
+    #[command(flatten)]
+    pub waits: WaitArgs,
 
     /// Show what would be sent, a line of JSON for each message as --jsonl reads
     /// it, and connect to no broker

@@ -25,6 +25,7 @@ mod doctor;
 mod headers;
 mod message_schemas;
 mod publish;
+mod publish_again;
 mod publish_bulk;
 mod publish_prototype;
 mod reconnect;

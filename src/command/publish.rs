@@ -6,6 +6,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
+use super::publish_again;
 use super::publish_prototype::{Environment, Prototype, filling};
 use super::session::Session;
 use crate::amqp::{Frames, Publisher, Receipt};
@@ -20,12 +21,12 @@ pub(super) async fn run(
     environment: Environment,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    let confirm_limit = args.confirm_timeout;
     let message = message(&args, environment)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
     let connection = session.connect("mq publish", frames).await?;
-    let mut publisher = Publisher::open(&connection, confirm_limit).await?;
-    let published = publisher.publish(&message).await;
+    let mut publisher = Publisher::open(&connection, args.waits.confirm_timeout).await?;
+    let again = args.waits.retry_refused;
+    let published = publish_again::publish(&mut publisher, &message, again, session).await;
     drop(publisher);
     connection.close().await;
     let receipt = published?;

@@ -1,7 +1,9 @@
 //! `mq publish`, many messages: each confirmed and routed, or named.
 
+mod again;
 mod batches;
 mod books;
+mod refused;
 mod results;
 mod sending;
 mod settled;
@@ -74,13 +76,15 @@ pub(super) async fn run(
     let mut hurry = None;
     let result = async {
         let window = usize::from(args.bulk.in_flight);
-        let pipeline = Pipeline::open(&connection, window, args.confirm_timeout).await?;
+        let pipeline = Pipeline::open(&connection, window, args.waits.confirm_timeout).await?;
         let rules = Rules {
             source: &source,
             target,
             drop_user_id: args.bulk.drop_user_id,
             stops_at_unroutable: args.bulk.on_unroutable == OnUnroutable::Stop,
             rate: args.bulk.rate,
+            retry_refused: args.waits.retry_refused,
+            session,
         };
         let books = Books {
             published: &mut published,

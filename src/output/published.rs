@@ -33,6 +33,8 @@ pub struct Published {
     pub stopped_by: Option<u8>,
     /// Whether it ended at a message that reached no queue, as was asked for.
     pub stopped_at_unroutable: bool,
+    /// Whether it ended because the broker went on refusing a message.
+    pub stopped_at_refused: bool,
 }
 
 /// Numbers of messages: all are counted, the first ones remembered.
@@ -99,6 +101,9 @@ pub fn published_text(file: &str, published: &Published) -> String {
     if published.stopped_at_unroutable {
         text.push_str("; stopped at the first that reached no queue");
     }
+    if published.stopped_at_refused {
+        text.push_str("; stopped because the broker went on refusing");
+    }
     text
 }
 
@@ -116,7 +121,9 @@ pub fn published_json(file: &str, published: &Published) -> Json {
         "unknown": published.unknown.json(),
         "user_ids_dropped": published.user_ids_dropped,
         "copies_dropped": published.copies_dropped,
-        "stopped": published.stopped_by.is_some() || published.stopped_at_unroutable,
+        "stopped": published.stopped_by.is_some()
+            || published.stopped_at_unroutable
+            || published.stopped_at_refused,
     })
 }
 
