@@ -88,6 +88,11 @@ impl Alarms {
         Self { heard, task }
     }
 
+    /// Whether the broker blocks now.
+    pub(super) fn are_on(&self) -> bool {
+        self.heard.borrow().now.is_some()
+    }
+
     /// This point in time.
     pub(super) fn now(&self) -> Since {
         let at = Instant::now();
@@ -124,8 +129,9 @@ impl Alarms {
         }
     }
 
-    /// Waits while the broker blocks, at most `limit` from the beginning of the block.
-    pub(super) async fn wait_out(&self, limit: Duration) -> Result<(), Late> {
+    /// Waits while the broker blocks, at most `limit` from the beginning of the block;
+    /// else gives its reason.
+    pub(super) async fn wait_out(&self, limit: Duration) -> Result<(), String> {
         let mut heard = self.heard.clone();
         loop {
             let Some(block) = heard.borrow_and_update().now.clone() else {
@@ -134,7 +140,7 @@ impl Alarms {
             tokio::select! {
                 biased;
                 () = changed(&mut heard) => {}
-                () = sleep_until(block.since + limit) => return Err(Late::Blocked(block.reason)),
+                () = sleep_until(block.since + limit) => return Err(block.reason),
             }
         }
     }
@@ -230,7 +236,7 @@ mod tests {
     use super::*;
 
     const CONFIRM: Duration = Duration::from_secs(30);
-    const BLOCKED: Option<Duration> = Some(Duration::from_secs(300));
+    const BLOCKED: Option<Duration> = Some(Duration::from_mins(5));
 
     #[test]
     fn no_time_counts_in_which_the_broker_blocks() {
@@ -242,20 +248,38 @@ mod tests {
             blocked: heard.in_all(after(seconds)),
         };
         let first = since(&heard, 0);
-        assert_eq!(heard.patience(first, CONFIRM, BLOCKED), (after(30), Late::Confirm));
+        assert_eq!(
+            heard.patience(first, CONFIRM, BLOCKED),
+            (after(30), Late::Confirm)
+        );
         heard.block("low on memory".to_owned(), after(10));
         let blocked = Late::Blocked("low on memory".to_owned());
-        assert_eq!(heard.patience(first, CONFIRM, BLOCKED), (after(310), blocked));
+        assert_eq!(
+            heard.patience(first, CONFIRM, BLOCKED),
+            (after(310), blocked)
+        );
         // A second alarm does not begin the time anew.
         heard.block("low on memory & disk".to_owned(), after(20));
         assert_eq!(heard.patience(first, CONFIRM, BLOCKED).0, after(310));
         // Who has no limit for it waits as always.
-        assert_eq!(heard.patience(first, CONFIRM, None), (after(30), Late::Confirm));
+        assert_eq!(
+            heard.patience(first, CONFIRM, None),
+            (after(30), Late::Confirm)
+        );
         let within = since(&heard, 50);
         heard.unblock(after(110));
-        assert_eq!(heard.patience(first, CONFIRM, BLOCKED), (after(130), Late::Confirm));
-        assert_eq!(heard.patience(within, CONFIRM, BLOCKED), (after(140), Late::Confirm));
+        assert_eq!(
+            heard.patience(first, CONFIRM, BLOCKED),
+            (after(130), Late::Confirm)
+        );
+        assert_eq!(
+            heard.patience(within, CONFIRM, BLOCKED),
+            (after(140), Late::Confirm)
+        );
         let later = since(&heard, 120);
-        assert_eq!(heard.patience(later, CONFIRM, BLOCKED), (after(150), Late::Confirm));
+        assert_eq!(
+            heard.patience(later, CONFIRM, BLOCKED),
+            (after(150), Late::Confirm)
+        );
     }
 }

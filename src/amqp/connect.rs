@@ -13,11 +13,13 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 
+use crate::amqp::alarm::{AlarmWatch, Alarms};
 use crate::amqp::failure::explain;
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
 use crate::endpoint::{Endpoint, Transport};
 use crate::error::{Error, ErrorKind, Result};
+use crate::printable::one_line;
 
 /// How long a polite goodbye may take before it is left.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
@@ -63,6 +65,7 @@ impl Frames {
 /// An open AMQP connection.
 pub struct Connection {
     inner: lapin::Connection,
+    pub(super) alarms: Alarms,
     endpoint: Endpoint,
     facts: BrokerFacts,
     cluster: Option<String>,
@@ -143,6 +146,7 @@ impl Connection {
         let facts = greeting.facts().unwrap_or_else(|| BrokerFacts::new("", ""));
         tracing::debug!(%endpoint, broker = %facts, "connected");
         Ok(Self {
+            alarms: Alarms::of(&inner),
             inner,
             endpoint: endpoint.clone(),
             facts,
@@ -281,7 +285,22 @@ impl Connection {
     /// Whether the broker has stopped reading from this connection (alarm).
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        self.inner.status().blocked()
+        self.alarms.are_on()
+    }
+
+    /// Tells of each alarm that blocks this connection, and of its end.
+    #[must_use]
+    pub fn alarm_watch(&self) -> AlarmWatch {
+        self.alarms.watch()
+    }
+
+    /// Waits while the broker blocks, at most `limit` from the beginning of that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] once it is over.
+    pub async fn wait_out_alarm(&self, limit: Duration) -> Result<()> {
+        let waited = self.alarms.wait_out(limit).await;
+        waited.map_err(|reason| still_blocked(&reason, limit))
     }
 
     /// Runs one request within the limit; `doing` words its error.
@@ -313,6 +332,19 @@ impl Connection {
     pub(super) const fn limit(&self) -> Duration {
         self.limit
     }
+}
+
+/// The broker does not read from us, and has not for so long.
+pub(super) fn still_blocked(reason: &str, limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::TimedOut,
+        format!(
+            "the broker has blocked publishers for {}: {}",
+            humantime::format_duration(limit),
+            one_line(reason, 200)
+        ),
+    )
+    .hint("see `rabbitmqctl list_alarms`; make room, and publish again what is named, or wait longer with --blocked-timeout")
 }
 
 fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {

@@ -9,6 +9,7 @@
 //! recovery, because it replays stale declarations.
 
 mod acks;
+mod alarm;
 mod connect;
 mod consume;
 mod convert;
@@ -26,6 +27,7 @@ mod socket;
 mod stream;
 mod walk;
 
+pub use alarm::{Alarm, AlarmWatch};
 pub use connect::{Connection, Frames};
 pub use consume::{Incoming, Subscription};
 pub use copy::{Copier, WINDOW};

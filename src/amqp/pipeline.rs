@@ -7,10 +7,6 @@
 //! came in before, or of one that was out at that moment. So an outcome counts
 //! only once all that had been sent by then is confirmed too, and a return is
 //! told by its content.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where the clock says how long no confirm came"
-)]
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -20,9 +16,9 @@ use futures_util::FutureExt as _;
 use lapin::message::BasicReturnMessage;
 use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation, PublisherConfirm};
-use tokio::time::{Instant, timeout_at};
 
 use crate::amqp::Connection;
+use crate::amqp::alarm::Since;
 use crate::amqp::convert::{from_properties, properties, short};
 use crate::amqp::failure::explain;
 use crate::amqp::publish::{Receipt, publishing};
@@ -37,6 +33,7 @@ pub struct Pipeline<'c> {
     connection: &'c Connection,
     channel: Channel,
     confirm_limit: Duration,
+    blocked_limit: Option<Duration>,
     window: usize,
     /// Those whose outcome is not told yet, in the order of sending.
     flights: VecDeque<Flight>,
@@ -44,7 +41,7 @@ pub struct Pipeline<'c> {
     confirmed: usize,
     sent: u64,
     /// When the last confirm was seen, or the first of those without one sent.
-    progress: Instant,
+    progress: Since,
     /// Why nothing can be said any more.
     broken: Option<Error>,
 }
@@ -86,13 +83,21 @@ impl<'c> Pipeline<'c> {
             connection,
             channel: connection.confirm_channel().await?,
             confirm_limit,
+            blocked_limit: None,
             window: window.max(1),
             flights: VecDeque::new(),
             confirmed: 0,
             sent: 0,
-            progress: Instant::now(),
+            progress: connection.alarms.now(),
             broken: None,
         })
+    }
+
+    /// Counts no time in which the broker blocks us, which may be so long at a time.
+    #[must_use]
+    pub const fn with_blocked_limit(mut self, limit: Duration) -> Self {
+        self.blocked_limit = Some(limit);
+        self
     }
 
     /// Whether another message may be sent now.
@@ -146,7 +151,7 @@ impl<'c> Pipeline<'c> {
             Some(Err(error)) => return Err(explain(&error, &publishing(&message))),
         };
         if self.confirmed == self.flights.len() {
-            self.progress = Instant::now();
+            self.progress = self.connection.alarms.now();
         }
         self.sent += 1;
         self.flights.push_back(Flight {
@@ -239,29 +244,33 @@ impl<'c> Pipeline<'c> {
     /// Waits for the confirm of the first message that has none.
     async fn confirm_one(&mut self) -> Result<()> {
         let last_sent = self.sent;
-        let limit = self.confirm_limit;
-        let until = self.progress + limit;
+        let (since, limit, blocked_limit) = (self.progress, self.confirm_limit, self.blocked_limit);
+        let alarms = &self.connection.alarms;
         let Some(flight) = self.flights.get_mut(self.confirmed) else {
             return Ok(());
         };
         let answer = loop {
             match &mut flight.stage {
-                Stage::Sending(sending) => match timeout_at(until, sending).await {
+                Stage::Sending(sending) => match alarms
+                    .wait(since, limit, blocked_limit, sending)
+                    .await
+                {
                     Ok(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
                     Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
-                    Err(_) => {
-                        return Err(self
-                            .connection
-                            .no_confirm(&publishing(&flight.message), limit));
+                    Err(late) => {
+                        let doing = publishing(&flight.message);
+                        return Err(self.connection.late(&late, &doing, limit, blocked_limit));
                     }
                 },
-                Stage::Waiting(confirm) => match timeout_at(until, confirm).await {
+                Stage::Waiting(confirm) => match alarms
+                    .wait(since, limit, blocked_limit, confirm)
+                    .await
+                {
                     Ok(Ok(answer)) => break answer,
                     Ok(Err(error)) => return Err(explain(&error, &publishing(&flight.message))),
-                    Err(_) => {
-                        return Err(self
-                            .connection
-                            .no_confirm(&publishing(&flight.message), limit));
+                    Err(late) => {
+                        let doing = publishing(&flight.message);
+                        return Err(self.connection.late(&late, &doing, limit, blocked_limit));
                     }
                 },
                 Stage::Confirmed { .. } => return Ok(()),
@@ -282,7 +291,7 @@ impl<'c> Pipeline<'c> {
             last_sent,
         };
         self.confirmed += 1;
-        self.progress = Instant::now();
+        self.progress = self.connection.alarms.now();
         returned.map_or(Ok(()), |returned| self.was_returned(&returned))
     }
 

@@ -13,6 +13,11 @@ pub struct WaitArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Waiting")]
     pub confirm_timeout: Duration,
 
+    /// Longest wait while the broker blocks publishers (a memory or disk alarm); it
+    /// is no part of the wait for a confirm
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Waiting")]
+    pub blocked_timeout: Duration,
+
     /// Send a message that is refused (a full queue) again, until the broker has
     /// refused for so long without taking any
     ///

@@ -3,6 +3,7 @@
 //! Functions here return [`anyhow::Result`]: an error that is one of ours has
 //! its exit code; any other is a bug and becomes 70.
 
+mod alarms;
 mod consume;
 mod consume_policy;
 mod consume_stream;

@@ -6,6 +6,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
+use super::alarms;
 use super::publish_again;
 use super::publish_prototype::{Environment, Prototype, filling};
 use super::session::Session;
@@ -24,9 +25,13 @@ pub(super) async fn run(
     let message = message(&args, environment)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
     let connection = session.connect("mq publish", frames).await?;
-    let mut publisher = Publisher::open(&connection, args.waits.confirm_timeout).await?;
+    let mut publisher = Publisher::open(&connection, args.waits.confirm_timeout)
+        .await?
+        .with_blocked_limit(args.waits.blocked_timeout);
     let again = args.waits.retry_refused;
-    let published = publish_again::publish(&mut publisher, &message, again, session).await;
+    let publishing = publish_again::publish(&mut publisher, &message, again, session);
+    let limit = args.waits.blocked_timeout;
+    let published = alarms::telling(&connection, limit, session, publishing).await;
     drop(publisher);
     connection.close().await;
     let receipt = published?;

@@ -11,6 +11,7 @@ mod source;
 
 use sha2::{Digest as _, Sha256};
 
+use super::alarms;
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
 use super::signals;
@@ -74,15 +75,18 @@ pub(super) async fn run(
     };
     let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
     let mut hurry = None;
-    let result = async {
+    let publishing = async {
         let window = usize::from(args.bulk.in_flight);
-        let pipeline = Pipeline::open(&connection, window, args.waits.confirm_timeout).await?;
+        let pipeline = Pipeline::open(&connection, window, args.waits.confirm_timeout)
+            .await?
+            .with_blocked_limit(args.waits.blocked_timeout);
         let rules = Rules {
             source: &source,
             target,
             drop_user_id: args.bulk.drop_user_id,
             stops_at_unroutable: args.bulk.on_unroutable == OnUnroutable::Stop,
             rate: args.bulk.rate,
+            blocked_timeout: args.waits.blocked_timeout,
             retry_refused: args.waits.retry_refused,
             session,
         };
@@ -97,8 +101,9 @@ pub(super) async fn run(
         let (rest, second_signal) = sending.settle_rest(&mut signals).await;
         hurry = second_signal;
         sent.and(rest)
-    }
-    .await;
+    };
+    let limit = args.waits.blocked_timeout;
+    let result = alarms::telling(&connection, limit, session, publishing).await;
     if hurry.is_none() {
         connection.close().await;
     }
@@ -314,7 +319,14 @@ fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit
             told.push(format!("{}: {what}", lines.told(published.counts)));
         }
     }
-    let told = told.join("\nof ");
+    let mut told = told.join("\nof ");
+    if let (Err(error), Some(last)) = (&result, published.last_sent)
+        && matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Unavailable)
+        && !told.is_empty()
+    {
+        let counts = published.counts;
+        told.push_str(&format!("; nothing behind {counts} {last} was sent"));
+    }
     if let Err(error) = result {
         if told.is_empty() {
             return Err(error);

@@ -15,6 +15,8 @@ pub struct Published {
     pub counts: &'static str,
     /// Sent.
     pub sent: u64,
+    /// The number of the last that was sent.
+    pub last_sent: Option<u64>,
     /// Confirmed and in a queue.
     pub routed: u64,
     /// Confirmed, and no queue took them.
@@ -107,13 +109,14 @@ pub fn published_text(file: &str, published: &Published) -> String {
     text
 }
 
-/// The same as JSON: `file`, `sent`, `routed`, `unroutable`, `unroutable_before`
+/// The same as JSON: `file`, `sent`, `last_sent` (its number), `routed`, `unroutable`, `unroutable_before`
 /// (in a run before, with --resume), `refused` and `unknown` (each `count` and `first_lines`), `stopped`.
 #[must_use]
 pub fn published_json(file: &str, published: &Published) -> Json {
     json!({
         "file": file,
         "sent": published.sent,
+        "last_sent": published.last_sent,
         "routed": published.routed,
         "unroutable": published.unroutable.json(),
         "unroutable_before": published.unroutable_before.json(),

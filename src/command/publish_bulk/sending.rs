@@ -41,6 +41,8 @@ pub(super) struct Rules<'s> {
     pub(super) stops_at_unroutable: bool,
     /// Most messages a second.
     pub(super) rate: Option<u32>,
+    /// How long the broker may block us at a time.
+    pub(super) blocked_timeout: Duration,
     /// How long the broker may refuse without taking any; none: not at all.
     pub(super) retry_refused: Option<Duration>,
     pub(super) session: &'s Session,
@@ -170,7 +172,7 @@ impl<'s, 'c> Sending<'s, 'c> {
 
     /// Whether the next message may be sent, a large one or not.
     fn has_room(&self, is_large: bool) -> bool {
-        if self.refused.are_waiting() {
+        if self.refused.are_waiting() || self.connection.is_blocked() {
             return false;
         }
         if is_large || self.alone.is_some() {
@@ -206,6 +208,8 @@ impl<'s, 'c> Sending<'s, 'c> {
         }
         let due = self.due;
         let may_wait = self.has_room(is_large);
+        let (connection, limit) = (self.connection, self.rules.blocked_timeout);
+        let only_an_alarm = self.open.is_empty() && connection.is_blocked();
         tokio::select! {
             biased;
             signal = signals.recv() => Ok(Some(Ended::Signal(signal.unwrap_or(0)))),
@@ -214,6 +218,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                 self.settled(told);
                 Ok(None)
             }
+            waited = connection.wait_out_alarm(limit), if only_an_alarm => waited.map(|()| None),
             () = sleep_until(due), if may_wait => Ok(None),
         }
     }
@@ -248,6 +253,7 @@ impl<'s, 'c> Sending<'s, 'c> {
             .send(message)
             .map_err(|error| error.during(&source.place(number)))?;
         self.books.published.sent += 1;
+        self.books.published.last_sent = Some(number);
         self.is_under_way(Open {
             number,
             bytes,
