@@ -215,6 +215,17 @@ impl Connection {
         &self.name
     }
 
+    /// The largest frame, in bytes on the wire: the smaller of what the broker allows
+    /// and what was asked for.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        match self.inner.configuration().frame_max() {
+            // Neither side has a limit.
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Whether so many channels were used up that a new connection should take over.
     #[must_use]
     pub fn is_worn(&self) -> bool {

@@ -14,6 +14,7 @@ mod global;
 mod graph;
 mod headers;
 mod publish;
+mod publish_added;
 mod publish_bulk;
 mod publish_waits;
 mod topology;

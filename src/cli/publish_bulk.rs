@@ -86,10 +86,6 @@ pub struct BulkArgs {
         help_heading = "Many messages"
     )]
     pub resume: Option<PathBuf>,
-
-    /// Give each message without a message id one (a UUID)
-    #[arg(long, help_heading = "Many messages")]
-    pub generate_message_id: bool,
 }
 
 impl BulkArgs {

@@ -26,6 +26,7 @@ mod doctor;
 mod headers;
 mod message_schemas;
 mod publish;
+mod publish_additions;
 mod publish_again;
 mod publish_bulk;
 mod publish_prototype;

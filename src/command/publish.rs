@@ -7,6 +7,7 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use super::alarms;
+use super::publish_additions::Additions;
 use super::publish_again;
 use super::publish_prototype::{Environment, Prototype, filling};
 use super::session::Session;
@@ -14,7 +15,7 @@ use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::message::Publication;
+use crate::message::{Publication, brokers_take};
 use crate::output::{receipt_json, receipt_text};
 
 pub(super) async fn run(
@@ -25,6 +26,12 @@ pub(super) async fn run(
     let message = message(&args, environment)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
     let connection = session.connect("mq publish", frames).await?;
+    if let Err(error) = brokers_take(&message.properties, connection.frame_bytes()) {
+        connection.close().await;
+        return Err(error
+            .during(&format!("the message to {}", place(&message)))
+            .into());
+    }
     let mut publisher = Publisher::open(&connection, args.waits.confirm_timeout)
         .await?
         .with_blocked_limit(args.waits.blocked_timeout);
@@ -42,15 +49,19 @@ pub(super) async fn run(
     verdict(&message, receipt).map_err(Into::into)
 }
 
-fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
-    let place = if message.exchange.is_empty() {
+fn place(message: &Publication) -> String {
+    if message.exchange.is_empty() {
         format!("queue '{}'", message.routing_key)
     } else {
         format!(
             "exchange '{}' with key '{}'",
             message.exchange, message.routing_key
         )
-    };
+    }
+}
+
+fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
+    let place = place(message);
     match receipt {
         Receipt::Routed => Ok(Exit::Done),
         Receipt::Unroutable(said) => Err(Error::new(
@@ -81,7 +92,10 @@ fn message(args: &PublishArgs, environment: Environment) -> Result<Publication> 
     let prototype = Prototype::of(args, environment)?;
     let with = filling(1, "");
     let body = prototype.body(body(args.body.as_deref())?, environment)?;
-    prototype.message(&with, body.fill(&with))
+    let mut message = prototype.message(&with, body.fill(&with))?;
+    let additions = Additions::of(args, environment)?;
+    additions.add(&mut message, || with.uuid.clone())?;
+    Ok(message)
 }
 
 /// The bytes, exactly as they are.

@@ -12,6 +12,7 @@ mod source;
 use sha2::{Digest as _, Sha256};
 
 use super::alarms;
+use super::publish_additions::Additions;
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
 use super::signals;
@@ -19,7 +20,9 @@ use crate::amqp::{Frames, Pipeline};
 use crate::cli::{OnUnroutable, PublishArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::message::{Delivery, Publication, brokers_take, message_line, set_copies_aside};
+use crate::message::{
+    DEFAULT_FRAME_BYTES, Delivery, Publication, brokers_take, message_line, set_copies_aside,
+};
 use crate::offsets::SentFile;
 use crate::output::{self, Existing, Lines, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
@@ -57,7 +60,8 @@ pub(super) async fn run(
             prototype,
             environment,
             settled: kept.as_ref().map(|(_, sent)| sent.clone()),
-            gives_ids: args.bulk.generate_message_id,
+            additions: Additions::of(args, environment)?,
+            is_dry_run: false,
         },
     )?;
     let existing = match kept {
@@ -183,23 +187,27 @@ fn run_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// Shows what would be sent.
+/// Shows what would be sent. With a schema all messages are checked, else it ends at
+/// the first that is wrong.
 pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     let target = Target::of(args)?;
+    let additions = Additions::of(args, environment)?;
+    let checks_all = additions.check();
     let mut batches = batches::read(
         source.clone(),
         Reading {
             prototype,
             environment,
             settled: None,
-            gives_ids: args.bulk.generate_message_id,
+            additions,
+            is_dry_run: true,
         },
     )?;
+    let mut wrong: Option<Error> = None;
     while let Some(batch) = batches.blocking_recv() {
         let mut page = Vec::new();
-        let mut end = Ok(());
         for item in batch {
             let line = item.and_then(|item| {
                 target
@@ -209,18 +217,27 @@ pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Ex
             });
             match line {
                 Ok(line) => output::add_line(&mut page, line.as_bytes()),
-                Err(error) => end = Err(error),
+                Err(error) => {
+                    if let Some(before) = wrong.replace(error) {
+                        output::talk(&format!("mq: {}", output::printable(&before.to_string())));
+                    }
+                    if !checks_all {
+                        break;
+                    }
+                }
             }
         }
         output::data_page(&page)?;
-        end?;
+        if wrong.is_some() && !checks_all {
+            break;
+        }
     }
-    Ok(Exit::Done)
+    wrong.map_or(Ok(Exit::Done), Err)
 }
 
 /// A message as `--jsonl` reads it.
 fn shown(message: Publication) -> Result<String> {
-    brokers_take(&message.properties)?;
+    brokers_take(&message.properties, DEFAULT_FRAME_BYTES)?;
     let as_delivered = Delivery {
         exchange: message.exchange.to_string(),
         routing_key: message.routing_key.to_string(),

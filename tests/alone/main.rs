@@ -3,6 +3,7 @@
 //! themselves (`scripts/test` sees to that), and take turns on it.
 
 mod alarm;
+mod limits;
 mod node;
 #[path = "../support/mod.rs"]
 mod support;

@@ -47,6 +47,12 @@ impl Node {
         self.memory("0.4");
     }
 
+    /// Sets what the broker's configuration calls so, for connections from now on.
+    pub(crate) fn limit(&self, name: &str, value: u64) {
+        let set = format!("application:set_env(rabbit, {name}, {value}).");
+        self.script(&["ctl", &self.version, "eval", &set]);
+    }
+
     fn memory(&self, limit: &str) {
         let words = ["ctl", &self.version, "set_vm_memory_high_watermark"];
         let limit: Vec<&str> = limit.split(' ').collect();
@@ -69,5 +75,6 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.has_memory_again();
+        self.limit("frame_max", 131_072);
     }
 }

@@ -234,15 +234,23 @@ impl Batches {
     }
 
     fn add(&mut self, number: u64, mut message: Publication, mark: Option<String>) -> IsWanted {
-        if self.reading.gives_ids && message.properties.message_id.is_none() {
-            message.properties.message_id = Some(self.id(number));
-        }
+        let added = (self.reading.additions).add(&mut message, || self.id(number));
         self.bytes += message.body.len();
-        self.batch.push(Ok(Item {
-            number,
-            message,
-            mark,
-        }));
+        match added {
+            Ok(()) => self.batch.push(Ok(Item {
+                number,
+                message,
+                mark,
+            })),
+            Err(error) if self.reading.is_dry_run => {
+                self.batch
+                    .push(Err(error.during(&self.source.place(number))));
+            }
+            Err(error) => {
+                self.end_at(number, error);
+                return false;
+            }
+        }
         let is_full = self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES;
         !is_full || self.flush()
     }

@@ -280,7 +280,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         let (mut message, copies_aside) = self.rules.target.applied_to(message)?;
         let us = &self.connection.endpoint().user;
         let properties = &mut message.properties;
-        brokers_take(properties)?;
+        brokers_take(properties, self.connection.frame_bytes())?;
         if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
             if !self.rules.drop_user_id {
                 return Err(Error::new(
