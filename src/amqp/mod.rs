@@ -33,6 +33,7 @@ pub use consume::{Incoming, Subscription};
 pub use copy::{Copier, WINDOW};
 pub use declare::{Declared, QueueStatus};
 pub use delete::QueueGuard;
+pub use failure::max_message_size;
 pub use get::Getter;
 pub use intake::{Hold, Intake, Taken};
 pub use pipeline::Pipeline;

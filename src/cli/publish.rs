@@ -35,7 +35,7 @@ Exit codes:
   0 confirmed and routed
   3 of many, some reached no queue, or it was stopped by a signal
   67 reached no queue
-  75 refused (nack) or no confirm in time
+  75 refused (nack), no confirm in time, or the broker blocked publishers for too long
   65 no such exchange, the message is too large or does not fit its schema, or a line that\n    cannot be read
   77 permission refused
   69 broker unavailable"

@@ -77,7 +77,7 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
             ErrorKind::Refused,
             format!("the broker refused (nack) the message to {place}"),
         )
-        .hint("the queue may be full (x-overflow: reject-publish); make room and publish again. If the message went to several queues, some may have it")),
+        .hint("the queue may be full (x-overflow: reject-publish); make room and publish again, or have it sent again with --retry-refused 5m. If the message went to several queues, some may have it")),
         Receipt::Unknown(error) => {
             let error = error.as_kind(ErrorKind::TimedOut);
             Err(match error.way_out() {
@@ -94,7 +94,9 @@ fn message(args: &PublishArgs, environment: Environment) -> Result<Publication> 
     let body = prototype.body(body(args.body.as_deref())?, environment)?;
     let mut message = prototype.message(&with, body.fill(&with))?;
     let additions = Additions::of(args, environment)?;
-    additions.add(&mut message, || with.uuid.clone())?;
+    additions
+        .add(&mut message, || with.uuid.clone())
+        .map_err(|error| error.hint("correct the body; nothing was sent"))?;
     Ok(message)
 }
 

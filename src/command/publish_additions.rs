@@ -12,7 +12,8 @@ use crate::cli::PublishArgs;
 use crate::contract::Schema;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{
-    CloudEvent, Publication, TraceParent, add_trace, guess_content_type, is_trace_state,
+    CloudEvent, Publication, TraceParent, add_trace, guess_content_type, is_structured,
+    is_trace_state,
 };
 
 /// What is added to each message that lacks it, and what is checked before.
@@ -53,6 +54,13 @@ impl Additions {
                 event
                     .check()
                     .map_err(|error| error.as_kind(ErrorKind::Usage))?;
+                if args.content_type.as_deref().is_some_and(is_structured) {
+                    return Err(Error::new(
+                        ErrorKind::Usage,
+                        "a body of the content type application/cloudevents is a whole event, to which --ce-type adds nothing",
+                    )
+                    .hint("leave --ce-type out, or give the content type of the data"));
+                }
                 Some(event)
             }
             _ => None,

@@ -89,9 +89,17 @@ fn is_event(properties: &Properties) -> bool {
             .headers
             .contains_key(&format!("{prefix}specversion"))
     });
-    let is_structured = (properties.content_type.as_deref())
-        .is_some_and(|it| it.to_ascii_lowercase().starts_with(STRUCTURED));
-    has_version || is_structured
+    has_version
+        || properties
+            .content_type
+            .as_deref()
+            .is_some_and(is_structured)
+}
+
+/// Whether a body of this content type is a whole event, attributes and data.
+#[must_use]
+pub fn is_structured(content_type: &str) -> bool {
+    content_type.to_ascii_lowercase().starts_with(STRUCTURED)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod template;
 mod trace_context;
 mod typed;
 
-pub use cloud_event::CloudEvent;
+pub use cloud_event::{CloudEvent, is_structured};
 pub use content_type::{guess_content_type, guessed_content_type};
 pub use copied::first_route;
 pub use death::{Death, DeathHistory};

@@ -26,11 +26,14 @@ fn headers_over_the_frame_of_this_broker_are_told_by_their_line() {
             .code(65)
             .says(&["a frame holds 8184", "frame_max"]);
     }
-    let most = 8184 - 24 - 4 - 2 - 5;
-    vhost
-        .mq(["publish", "-q", "q", "-H", &header(most), "body"])
-        .run()
-        .code(0);
+    // Fixed fields, delivery mode, the table's length, its only name and value.
+    let most = 8184 - 14 - 1 - 4 - 2 - 5;
+    for (bytes, code) in [(most, 0), (most + 1, 65)] {
+        vhost
+            .mq(["publish", "-q", "q", "-H", &header(bytes), "body"])
+            .run()
+            .code(code);
+    }
     let line = |bytes: usize| {
         json!({"routing_key": "q", "body": "b", "properties": {"headers": {"x": "y".repeat(bytes)}}})
             .to_string()
@@ -50,4 +53,33 @@ fn headers_over_the_frame_of_this_broker_are_told_by_their_line() {
         .run()
         .code(0);
     vhost.wait_for_ready("q", 4);
+}
+
+#[test]
+fn a_body_over_the_size_this_broker_takes_is_told_by_its_line() {
+    let node = Node::alone();
+    let vhost = with_queue();
+    node.limit("max_message_size", 500_000);
+    let publish = |bytes: usize| {
+        vhost
+            .mq(["publish", "-q", "q", "--lines", "-"])
+            .stdin(format!("1\n2\n{}\n4\n", "x".repeat(bytes)))
+            .run()
+            .code(65)
+            .says(&[
+                "standard input:3: ",
+                "larger than configured max size 500000",
+                "line 3: refused by the broker",
+            ])
+    };
+    // So large ones go alone, and all before them are told.
+    publish(2 << 20).shows(&["routed 2 of 3 messages"]);
+    // This one does not, and the broker closes the channel of those with it.
+    publish(600_000).says(&["no answer"]);
+    publish(500_001).says(&["no answer"]);
+    let ran = vhost
+        .mq(["publish", "-q", "q"])
+        .stdin(vec![b'x'; 500_001])
+        .run();
+    ran.code(65).says(&["max_message_size"]);
 }

@@ -49,7 +49,10 @@ impl Node {
 
     /// Sets what the broker's configuration calls so, for connections from now on.
     pub(crate) fn limit(&self, name: &str, value: u64) {
-        let set = format!("application:set_env(rabbit, {name}, {value}).");
+        // Some versions look up one, some the other.
+        let set = format!(
+            "application:set_env(rabbit, {name}, {value}), persistent_term:put({name}, {value})."
+        );
         self.script(&["ctl", &self.version, "eval", &set]);
     }
 
@@ -76,5 +79,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.has_memory_again();
         self.limit("frame_max", 131_072);
+        self.limit("max_message_size", 16 << 20);
     }
 }

@@ -94,6 +94,11 @@ fn a_message_becomes_a_cloud_event_with_its_message_id() {
     assert_eq!(found[0]["headers"], json!({"ce-specversion": "1.0"}));
     assert_eq!(found[1]["headers"]["cloudEvents:specversion"], "1.0");
     assert_eq!(found[1]["headers"]["a"], "b");
+    dry_run(&event)
+        .args(["x", "--content-type", "application/cloudevents+json"])
+        .run()
+        .code(64)
+        .says(&["a whole event"]);
     dry_run(&["--ce-type", "a", "x"])
         .run()
         .code(64)

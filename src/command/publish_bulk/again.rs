@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::sending::{Ended, Sending};
-use crate::amqp::Receipt;
-use crate::error::Result;
+use crate::amqp::{Receipt, max_message_size};
+use crate::error::{Error, Result};
 
 type Signals = mpsc::UnboundedReceiver<u8>;
 
@@ -75,12 +75,28 @@ impl Sending<'_, '_> {
         }
     }
 
+    /// The number of the message that the broker found too large: it reads them in
+    /// order, so it is the first that is.
+    pub(super) fn too_large(&self, error: &Error) -> Option<u64> {
+        let most = max_message_size(error)?;
+        let found = self.open.iter().find(|open| open.bytes > most);
+        found.map(|open| open.number)
+    }
+
     /// What is not told yet: those that wait, and those under way as `unknown` says.
     pub(super) fn count_rest(&mut self, unknown: Option<&Receipt>) {
         let mut rest = self.refused.end();
         if let Some(unknown) = unknown {
+            let too_large = match unknown {
+                Receipt::Unknown(error) => self.too_large(error),
+                _ => None,
+            };
             let open = std::mem::take(&mut self.open).into_iter();
-            rest.extend(open.map(|open| (open, unknown.clone())));
+            rest.extend(open.map(|open| {
+                let is_it = too_large == Some(open.number);
+                let receipt = if is_it { &Receipt::Refused } else { unknown };
+                (open, receipt.clone())
+            }));
         }
         rest.sort_by_key(|(open, _)| open.number);
         for (open, receipt) in rest {

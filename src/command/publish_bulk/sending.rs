@@ -189,7 +189,10 @@ impl<'s, 'c> Sending<'s, 'c> {
                 ErrorKind::InvalidInput => self.rules.source.wrong_at(number, error),
                 _ => error.during(&self.rules.source.place(number)),
             }),
-            None => told,
+            None => told.map_err(|error| match self.too_large(&error) {
+                Some(number) => self.rules.source.wrong_at(number, error),
+                None => error,
+            }),
         }
     }
 
@@ -329,6 +332,10 @@ impl<'s, 'c> Sending<'s, 'c> {
         };
         self.open_bytes -= open.bytes;
         self.alone = None;
+        if !self.refused.are_sent_again() {
+            self.count(open, &receipt);
+            return;
+        }
         for (open, receipt) in self.refused.take(open, receipt, Instant::now()) {
             self.count(open, &receipt);
         }
