@@ -6,6 +6,8 @@
     reason = "test support outside #[test] functions: runs scripts/broker, reads the environment"
 )]
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +16,8 @@ static NODE: Mutex<()> = Mutex::new(());
 /// The node, for as long as this lives; its settings are the usual ones after.
 pub(crate) struct Node {
     version: String,
+    /// Limits that were changed, with what they were.
+    changed: RefCell<BTreeMap<String, String>>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -26,6 +30,7 @@ impl Node {
         });
         let node = Self {
             version,
+            changed: RefCell::default(),
             _alone: NODE.lock().unwrap_or_else(PoisonError::into_inner),
         };
         let told = node.script(&["env", &node.version]).replace('\\', "");
@@ -49,6 +54,13 @@ impl Node {
 
     /// Sets what the broker's configuration calls so, for connections from now on.
     pub(crate) fn limit(&self, name: &str, value: u64) {
+        let get = format!("{{ok, Value}} = application:get_env(rabbit, {name}), Value.");
+        let before = self.script(&["ctl", &self.version, "eval", &get]);
+        (self.changed.borrow_mut().entry(name.to_owned())).or_insert(before.trim().to_owned());
+        self.set(name, &value.to_string());
+    }
+
+    fn set(&self, name: &str, value: &str) {
         // Some versions look up one, some the other.
         let set = format!(
             "application:set_env(rabbit, {name}, {value}), persistent_term:put({name}, {value})."
@@ -78,7 +90,8 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.has_memory_again();
-        self.limit("frame_max", 131_072);
-        self.limit("max_message_size", 16 << 20);
+        for (name, value) in self.changed.take() {
+            self.set(&name, &value);
+        }
     }
 }

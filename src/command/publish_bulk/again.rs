@@ -17,6 +17,11 @@ impl Sending<'_, '_> {
     /// Sends those again that were refused, until none is left or it is to end.
     pub(super) async fn send_again(&mut self, signals: &mut Signals) -> Result<Option<Ended>> {
         loop {
+            let published = &self.books.published;
+            let stops = self.rules.stops_at_unroutable && published.unroutable.count > 0;
+            if stops || self.books.unwritten.is_some() {
+                return Ok(None);
+            }
             // All are told before the first is sent again: none overtakes it.
             if let Some(signal) = self.until_none_is_open(signals).await? {
                 return Ok(Some(Ended::Signal(signal)));

@@ -212,7 +212,8 @@ impl<'s, 'c> Sending<'s, 'c> {
         let due = self.due;
         let may_wait = self.has_room(is_large);
         let (connection, limit) = (self.connection, self.rules.blocked_timeout);
-        let only_an_alarm = self.open.is_empty() && connection.is_blocked();
+        // With nothing under way there is room, unless the broker blocks us.
+        let only_an_alarm = self.open.is_empty() && !may_wait;
         tokio::select! {
             biased;
             signal = signals.recv() => Ok(Some(Ended::Signal(signal.unwrap_or(0)))),
