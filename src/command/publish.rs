@@ -90,10 +90,10 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
 
 fn message(args: &PublishArgs, environment: Environment) -> Result<Publication> {
     let prototype = Prototype::of(args, environment)?;
+    let additions = Additions::of(args, environment)?;
     let with = filling(1, "");
     let body = prototype.body(body(args.body.as_deref())?, environment)?;
     let mut message = prototype.message(&with, body.fill(&with))?;
-    let additions = Additions::of(args, environment)?;
     additions
         .add(&mut message, || with.uuid.clone())
         .map_err(|error| error.hint("correct the body; nothing was sent"))?;

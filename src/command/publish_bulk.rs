@@ -39,6 +39,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> anyhow::Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
+    let additions = Additions::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     source.must_be_there()?;
     let name = source.name();
@@ -60,7 +61,7 @@ pub(super) async fn run(
             prototype,
             environment,
             settled: kept.as_ref().map(|(_, sent)| sent.clone()),
-            additions: Additions::of(args, environment)?,
+            additions,
             is_dry_run: false,
         },
     )?;
