@@ -13,11 +13,13 @@ use lapin::{Channel, ConnectionProperties};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
+use crate::amqp::alarm::{AlarmWatch, Alarms};
 use crate::amqp::failure::explain;
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
 use crate::endpoint::{Endpoint, Mechanism, Transport};
 use crate::error::{Error, ErrorKind, Result};
+use crate::printable::one_line;
 use crate::tls::{Handshake, Tls, Wanted};
 
 /// How long a polite goodbye may take before it is left.
@@ -64,6 +66,7 @@ impl Frames {
 /// An open AMQP connection.
 pub struct Connection {
     inner: lapin::Connection,
+    pub(super) alarms: Alarms,
     endpoint: Endpoint,
     tls: Tls,
     facts: BrokerFacts,
@@ -123,6 +126,7 @@ impl Connection {
         let facts = greeting.facts().unwrap_or_else(|| BrokerFacts::new("", ""));
         tracing::debug!(%endpoint, broker = %facts, "connected");
         Ok(Self {
+            alarms: Alarms::of(&inner),
             inner,
             endpoint: endpoint.clone(),
             tls: tls.clone(),
@@ -197,6 +201,17 @@ impl Connection {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The largest frame, in bytes on the wire: the smaller of what the broker allows
+    /// and what was asked for.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        match self.inner.configuration().frame_max() {
+            // Neither side has a limit.
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        }
     }
 
     /// Whether so many channels were used up that a new connection should take over.
@@ -285,7 +300,22 @@ impl Connection {
     /// Whether the broker has stopped reading from this connection (alarm).
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        self.inner.status().blocked()
+        self.alarms.are_on()
+    }
+
+    /// Tells of each alarm that blocks this connection, and of its end.
+    #[must_use]
+    pub fn alarm_watch(&self) -> AlarmWatch {
+        self.alarms.watch()
+    }
+
+    /// Waits while the broker blocks, at most `limit` from the beginning of that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] once it is over.
+    pub async fn wait_out_alarm(&self, limit: Duration) -> Result<()> {
+        let waited = self.alarms.wait_out(limit).await;
+        waited.map_err(|reason| still_blocked(&reason, limit))
     }
 
     /// Runs one request within the limit; `doing` words its error.
@@ -317,6 +347,19 @@ impl Connection {
     pub(super) const fn limit(&self) -> Duration {
         self.limit
     }
+}
+
+/// The broker does not read from us, and has not for so long.
+pub(super) fn still_blocked(reason: &str, limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::TimedOut,
+        format!(
+            "the broker has blocked publishers for {}: {}",
+            humantime::format_duration(limit),
+            one_line(reason, 200)
+        ),
+    )
+    .hint("see `rabbitmqctl list_alarms`; make room, and publish again what is named, or wait longer with --blocked-timeout")
 }
 
 fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {

@@ -56,6 +56,17 @@ pub(super) fn precondition(error: &lapin::Error) -> Option<String> {
     }
 }
 
+/// The largest body that the broker takes, in bytes, if this error is about one
+/// that was larger.
+#[must_use]
+pub fn max_message_size(error: &Error) -> Option<usize> {
+    let (_, rest) = error
+        .message()
+        .split_once("is larger than configured max size ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
 fn code(error: &lapin::Error) -> Option<u16> {
     match error.kind() {
         LapinKind::ProtocolError(refusal) => Some(refusal.get_id()),
@@ -157,6 +168,16 @@ mod tests {
     use super::*;
     use lapin::protocol::AMQPError;
     use lapin::types::ShortString;
+
+    #[test]
+    fn the_broker_says_how_large_a_message_may_be() {
+        let of = |message: &str| max_message_size(&Error::new(ErrorKind::InvalidInput, message));
+        let said = "f:6: publish to queue 'q': the broker says: message size 600000 is larger than configured max size 500000";
+        assert_eq!(of(said), Some(500_000));
+        assert_eq!(of("is larger than configured max size"), None);
+        assert_eq!(of("is larger than configured max size x"), None);
+        assert_eq!(of("queue 'a' does not exist"), None);
+    }
 
     #[test]
     fn a_refusal_becomes_its_exit_code_and_a_way_out() {

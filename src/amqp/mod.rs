@@ -9,6 +9,7 @@
 //! recovery, because it replays stale declarations.
 
 mod acks;
+mod alarm;
 mod connect;
 mod consume;
 mod convert;
@@ -27,11 +28,13 @@ mod socket;
 mod stream;
 mod walk;
 
+pub use alarm::{Alarm, AlarmWatch};
 pub use connect::{Connection, Frames, OpenChannel};
 pub use consume::{Incoming, Subscription};
 pub use copy::{Copier, WINDOW};
 pub use declare::{Declared, QueueStatus};
 pub use delete::QueueGuard;
+pub use failure::max_message_size;
 pub use get::Getter;
 pub use intake::{Hold, Intake, Taken};
 pub use pipeline::Pipeline;

@@ -7,10 +7,6 @@
 //! came in before, or of one that was out at that moment. So an outcome counts
 //! only once all that had been sent by then is confirmed too, and a return is
 //! told by its content.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where the clock says how long no confirm came"
-)]
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -22,9 +18,9 @@ use std::time::Duration;
 use lapin::message::BasicReturnMessage;
 use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation, PublisherConfirm};
-use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::amqp::Connection;
+use crate::amqp::alarm::Since;
 use crate::amqp::convert::{from_properties, properties, short};
 use crate::amqp::failure::explain;
 use crate::amqp::publish::{Receipt, publishing};
@@ -39,6 +35,7 @@ pub struct Pipeline<'c> {
     connection: &'c Connection,
     channel: Channel,
     confirm_limit: Duration,
+    blocked_limit: Option<Duration>,
     window: usize,
     /// Those whose outcome is not told yet, in the order of sending.
     flights: VecDeque<Flight>,
@@ -46,10 +43,7 @@ pub struct Pipeline<'c> {
     confirmed: usize,
     sent: u64,
     /// When the last confirm was seen, or the first of those without one sent.
-    progress: Instant,
-    /// Ends when that may be too long ago; one timer for all waits, because to
-    /// make one for each message costs as much as the message.
-    alarm: Pin<Box<Sleep>>,
+    progress: Since,
     /// Why nothing can be said any more.
     broken: Option<Error>,
 }
@@ -88,20 +82,25 @@ impl<'c> Pipeline<'c> {
         window: usize,
         confirm_limit: Duration,
     ) -> Result<Self> {
-        let channel = connection.confirm_channel().await?;
-        let progress = Instant::now();
         Ok(Self {
             connection,
-            channel,
+            channel: connection.confirm_channel().await?,
             confirm_limit,
+            blocked_limit: None,
             window: window.max(1),
             flights: VecDeque::new(),
             confirmed: 0,
             sent: 0,
-            progress,
-            alarm: Box::pin(sleep_until(progress + confirm_limit)),
+            progress: connection.alarms.now(),
             broken: None,
         })
+    }
+
+    /// Counts no time in which the broker blocks us, which may be so long at a time.
+    #[must_use]
+    pub const fn with_blocked_limit(mut self, limit: Duration) -> Self {
+        self.blocked_limit = Some(limit);
+        self
     }
 
     /// Whether another message may be sent now.
@@ -150,14 +149,13 @@ impl<'c> Pipeline<'c> {
         });
         // The first poll takes the message's place in the channel's order; what
         // remains is to wait until the socket has it.
-        let mut nobody = Context::from_waker(Waker::noop());
-        let stage = match sending.as_mut().poll(&mut nobody) {
+        let stage = match sending.as_mut().poll(&mut nobody()) {
             Poll::Pending => Stage::Sending(sending),
             Poll::Ready(Ok(confirm)) => Stage::Waiting(confirm),
             Poll::Ready(Err(error)) => return Err(explain(&error, &publishing(&message))),
         };
         if self.confirmed == self.flights.len() {
-            self.progress = Instant::now();
+            self.progress = self.connection.alarms.now();
         }
         self.sent += 1;
         self.flights.push_back(Flight {
@@ -180,7 +178,12 @@ impl<'c> Pipeline<'c> {
     /// all that are open is unknown then, and stays so: the same error is given
     /// from then on.
     pub async fn next(&mut self) -> Result<Option<(u64, Receipt)>> {
-        poll_fn(|cx| self.poll_next(cx)).await
+        loop {
+            if let Poll::Ready(told) = self.poll_next(&mut nobody()) {
+                return told;
+            }
+            self.confirm_one().await;
+        }
     }
 
     /// The same, if it is certain already.
@@ -188,7 +191,7 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// Those of [`Self::next`].
     pub fn next_now(&mut self) -> Result<Option<(u64, Receipt)>> {
-        match self.poll_next(&mut Context::from_waker(Waker::noop())) {
+        match self.poll_next(&mut nobody()) {
             Poll::Ready(told) => told,
             Poll::Pending => Ok(None),
         }
@@ -206,6 +209,28 @@ impl<'c> Pipeline<'c> {
             if let Err(error) = ready!(self.poll_confirm(cx)) {
                 self.broken = Some(error);
             }
+        }
+    }
+
+    /// Waits for the confirm of the first message that has none. Timers are made
+    /// here, for a wait, and not for each message of those that are confirmed together.
+    async fn confirm_one(&mut self) {
+        let (since, limit, blocked_limit) = (self.progress, self.confirm_limit, self.blocked_limit);
+        let connection = self.connection;
+        let confirmed = poll_fn(|cx| self.poll_confirm(cx));
+        let waited = connection
+            .alarms
+            .wait(since, limit, blocked_limit, confirmed)
+            .await;
+        let confirmed = waited.unwrap_or_else(|late| {
+            let doing = self
+                .flights
+                .get(self.confirmed)
+                .map_or_else(String::new, |flight| publishing(&flight.message));
+            Err(connection.late(&late, &doing, limit, blocked_limit))
+        });
+        if let Err(error) = confirmed {
+            self.broken = Some(error);
         }
     }
 
@@ -247,25 +272,18 @@ impl<'c> Pipeline<'c> {
         };
         let answered = loop {
             match &mut flight.stage {
-                Stage::Sending(sending) => match sending.as_mut().poll(cx) {
-                    Poll::Ready(Ok(confirm)) => flight.stage = Stage::Waiting(confirm),
-                    Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                    Poll::Pending => break Poll::Pending,
+                Stage::Sending(sending) => match ready!(sending.as_mut().poll(cx)) {
+                    Ok(confirm) => flight.stage = Stage::Waiting(confirm),
+                    Err(error) => break Err(error),
                 },
-                Stage::Waiting(confirm) => break Pin::new(confirm).poll(cx),
+                Stage::Waiting(confirm) => break ready!(Pin::new(confirm).poll(cx)),
                 Stage::Confirmed { .. } => return Poll::Ready(Ok(())),
             }
         };
         let answer = match answered {
-            Poll::Ready(Ok(answer)) => answer,
-            Poll::Ready(Err(error)) => {
+            Ok(answer) => answer,
+            Err(error) => {
                 return Poll::Ready(Err(explain(&error, &publishing(&flight.message))));
-            }
-            Poll::Pending => {
-                let doing = Arc::clone(&flight.message);
-                return self
-                    .poll_limit(cx)
-                    .map(|limit| Err(self.connection.no_confirm(&publishing(&doing), limit)));
             }
         };
         let (accepted, returned) = match answer {
@@ -283,19 +301,8 @@ impl<'c> Pipeline<'c> {
             last_sent,
         };
         self.confirmed += 1;
-        self.progress = Instant::now();
+        self.progress = self.connection.alarms.now();
         Poll::Ready(returned.map_or(Ok(()), |returned| self.was_returned(&returned)))
-    }
-
-    /// Ends when no confirm came for so long.
-    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
-        let until = self.progress + self.confirm_limit;
-        while Instant::now() < until {
-            ready!(self.alarm.as_mut().poll(cx));
-            // There was progress since it was set.
-            self.alarm.as_mut().reset(until);
-        }
-        Poll::Ready(self.confirm_limit)
     }
 
     fn was_returned(&mut self, returned: &BasicReturnMessage) -> Result<()> {
@@ -327,6 +334,11 @@ impl<'c> Pipeline<'c> {
             .hint("nothing of what is under way was settled; run this again")),
         }
     }
+}
+
+/// Nobody waits.
+fn nobody() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 fn channel_is_gone(message: &Publication) -> Error {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation};
-use tokio::time::timeout;
 
 use crate::amqp::Connection;
-use crate::amqp::connect::OpenChannel;
+use crate::amqp::alarm::Late;
+use crate::amqp::connect::{OpenChannel, still_blocked};
 use crate::amqp::convert::{properties, short};
 use crate::amqp::failure::explain;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +35,7 @@ pub struct Publisher<'c> {
     connection: &'c Connection,
     channel: Channel,
     confirm_limit: Duration,
+    blocked_limit: Option<Duration>,
 }
 
 impl<'c> Publisher<'c> {
@@ -47,7 +48,15 @@ impl<'c> Publisher<'c> {
             connection,
             channel: connection.confirm_channel().await?,
             confirm_limit,
+            blocked_limit: None,
         })
+    }
+
+    /// Counts no time in which the broker blocks us, which may be so long at a time.
+    #[must_use]
+    pub const fn with_blocked_limit(mut self, limit: Duration) -> Self {
+        self.blocked_limit = Some(limit);
+        self
     }
 
     /// Publishes no more ([`Connection::close_with`]).
@@ -79,11 +88,16 @@ impl<'c> Publisher<'c> {
                 .await?
                 .await
         };
-        let confirmed = match timeout(self.confirm_limit, sent).await {
-            Err(_) => {
-                return Ok(Receipt::Unknown(
-                    self.connection.no_confirm(&doing, self.confirm_limit),
-                ));
+        let alarms = &self.connection.alarms;
+        let (limit, blocked_limit) = (self.confirm_limit, self.blocked_limit);
+        let confirmed = match alarms.wait(alarms.now(), limit, blocked_limit, sent).await {
+            Err(late) => {
+                return Ok(Receipt::Unknown(self.connection.late(
+                    &late,
+                    &doing,
+                    limit,
+                    blocked_limit,
+                )));
             }
             Ok(Ok(confirmation)) => confirmation,
             Ok(Err(error)) => {
@@ -118,7 +132,17 @@ pub(super) fn publishing(message: &Publication) -> String {
 }
 
 impl Connection {
-    pub(super) fn no_confirm(&self, doing: &str, limit: Duration) -> Error {
+    /// No confirm came in time.
+    pub(super) fn late(
+        &self,
+        late: &Late,
+        doing: &str,
+        limit: Duration,
+        blocked_limit: Option<Duration>,
+    ) -> Error {
+        if let Late::Blocked(reason) = late {
+            return still_blocked(reason, blocked_limit.unwrap_or_default()).during(doing);
+        }
         let waited = humantime::format_duration(limit);
         let error = Error::new(
             ErrorKind::TimedOut,

@@ -6,7 +6,9 @@ use clap::{ArgGroup, Args};
 
 use crate::cli::global::duration;
 use crate::cli::headers::HeaderArgs;
+use crate::cli::publish_added::AddedArgs;
 use crate::cli::publish_bulk::BulkArgs;
+use crate::cli::publish_waits::WaitArgs;
 
 /// Publish a message, or many; done only when confirmed and in a queue.
 ///
@@ -25,13 +27,16 @@ use crate::cli::publish_bulk::BulkArgs;
   seq 1000 | mq publish -q numbers --lines - --results results.jsonl
   mq publish -q orders --repeat 100000 --template '{\"id\":{{seq}},\"at\":\"{{now}}\"}'
   mq publish -e orders -k order.created '{}' --dry-run
+  mq publish -e orders --jsonl orders.jsonl --schema order.json --dry-run
+  mq publish -e orders -k order.created @order.json --guess-content-type --ce-type order.created --ce-source /shop
+  mq publish -q orders --lines big.txt --generate-message-id --retry-refused 10m
 
 Exit codes:
   0 confirmed and routed
   3 of many, some reached no queue, or it was stopped by a signal
   67 reached no queue
-  75 refused (nack) or no confirm in time
-  65 no such exchange, the message is too large, or a line that cannot be read
+  75 refused (nack), no confirm in time, or the broker blocked publishers for too long
+  65 no such exchange, the message is too large or does not fit its schema, or a line that\n    cannot be read
   77 permission refused
   69 broker unavailable"
 )]
@@ -58,6 +63,10 @@ pub struct PublishArgs {
     /// Many messages.
     #[command(flatten)]
     pub bulk: BulkArgs,
+
+    /// What is added.
+    #[command(flatten)]
+    pub added: AddedArgs,
 
     /// Its headers.
     #[command(flatten)]
@@ -111,9 +120,9 @@ pub struct PublishArgs {
     #[arg(long, help_heading = "Properties")]
     pub transient: bool,
 
-    /// Longest wait for the confirm
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    pub confirm_timeout: Duration,
+    /// How long it waits for the broker.
+    #[command(flatten)]
+    pub waits: WaitArgs,
 
     /// Show what would be sent, a line of JSON for each message as --jsonl reads
     /// it, and connect to no broker

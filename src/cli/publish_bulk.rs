@@ -76,9 +76,9 @@ pub struct BulkArgs {
     ///
     /// A run that was interrupted sends again what was not known to be settled,
     /// with the ids it had ({{uuid}}, --generate-message-id), so that a consumer can
-    /// tell (mq consume --dedupe). It stops at the first message that is refused. One
-    /// run at a time; --results is added to. Not for --files, whose names do not
-    /// tell what is new.
+    /// tell (mq consume --dedupe). It stops at the first message that is refused (with
+    /// --retry-refused: for good). One run at a time; --results is added to. Not for
+    /// --files, whose names do not tell what is new.
     #[arg(
         long,
         value_name = "FILE",
@@ -86,10 +86,6 @@ pub struct BulkArgs {
         help_heading = "Many messages"
     )]
     pub resume: Option<PathBuf>,
-
-    /// Give each message without a message id one (a UUID)
-    #[arg(long, help_heading = "Many messages")]
-    pub generate_message_id: bool,
 }
 
 impl BulkArgs {

@@ -104,7 +104,7 @@ fn finding(queue: &QueueName, error: &Error) -> Finding {
 }
 
 /// Reads and compiles one schema; reasons call it by the name of its file.
-fn compiled(path: &Path) -> Result<Schema> {
+pub(super) fn compiled(path: &Path) -> Result<Schema> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| match error.kind() {
         IoKind::NotFound => Error::new(

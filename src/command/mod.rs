@@ -3,6 +3,7 @@
 //! Functions here return [`anyhow::Result`]: an error that is one of ours has
 //! its exit code; any other is a bug and becomes 70.
 
+mod alarms;
 mod consume;
 mod consume_policy;
 mod consume_stream;
@@ -25,6 +26,8 @@ mod doctor;
 mod headers;
 mod message_schemas;
 mod publish;
+mod publish_additions;
+mod publish_again;
 mod publish_bulk;
 mod publish_prototype;
 mod reconnect;

@@ -6,13 +6,16 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
+use super::alarms;
+use super::publish_additions::Additions;
+use super::publish_again;
 use super::publish_prototype::{Environment, Prototype, filling};
 use super::session::Session;
 use crate::amqp::{Frames, Publisher, Receipt};
 use crate::cli::PublishArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::message::Publication;
+use crate::message::{Publication, brokers_take};
 use crate::output::{receipt_json, receipt_text};
 
 pub(super) async fn run(
@@ -20,12 +23,22 @@ pub(super) async fn run(
     environment: Environment,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    let confirm_limit = args.confirm_timeout;
     let message = message(&args, environment)?;
     let frames = Frames::for_message(message.properties.encoded_bytes(), message.body.len());
     let connection = session.connect("mq publish", frames).await?;
-    let mut publisher = Publisher::open(&connection, confirm_limit).await?;
-    let published = publisher.publish(&message).await;
+    if let Err(error) = brokers_take(&message.properties, connection.frame_bytes()) {
+        connection.close().await;
+        return Err(error
+            .during(&format!("the message to {}", place(&message)))
+            .into());
+    }
+    let mut publisher = Publisher::open(&connection, args.waits.confirm_timeout)
+        .await?
+        .with_blocked_limit(args.waits.blocked_timeout);
+    let again = args.waits.retry_refused;
+    let publishing = publish_again::publish(&mut publisher, &message, again, session);
+    let limit = args.waits.blocked_timeout;
+    let published = alarms::telling(&connection, limit, session, publishing).await;
     let channel = publisher.into_channel();
     connection.close_with(channel).await;
     let receipt = published?;
@@ -36,15 +49,19 @@ pub(super) async fn run(
     verdict(&message, receipt).map_err(Into::into)
 }
 
-fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
-    let place = if message.exchange.is_empty() {
+fn place(message: &Publication) -> String {
+    if message.exchange.is_empty() {
         format!("queue '{}'", message.routing_key)
     } else {
         format!(
             "exchange '{}' with key '{}'",
             message.exchange, message.routing_key
         )
-    };
+    }
+}
+
+fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
+    let place = place(message);
     match receipt {
         Receipt::Routed => Ok(Exit::Done),
         Receipt::Unroutable(said) => Err(Error::new(
@@ -60,7 +77,7 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
             ErrorKind::Refused,
             format!("the broker refused (nack) the message to {place}"),
         )
-        .hint("the queue may be full (x-overflow: reject-publish); make room and publish again. If the message went to several queues, some may have it")),
+        .hint("the queue may be full (x-overflow: reject-publish); make room and publish again, or have it sent again with --retry-refused 5m. If the message went to several queues, some may have it")),
         Receipt::Unknown(error) => {
             let error = error.as_kind(ErrorKind::TimedOut);
             Err(match error.way_out() {
@@ -73,9 +90,14 @@ fn verdict(message: &Publication, receipt: Receipt) -> Result<Exit> {
 
 fn message(args: &PublishArgs, environment: Environment) -> Result<Publication> {
     let prototype = Prototype::of(args, environment)?;
+    let additions = Additions::of(args, environment)?;
     let with = filling(1, "");
     let body = prototype.body(body(args.body.as_deref())?, environment)?;
-    prototype.message(&with, body.fill(&with))
+    let mut message = prototype.message(&with, body.fill(&with))?;
+    additions
+        .add(&mut message, || with.uuid.clone())
+        .map_err(|error| error.hint("correct the body; nothing was sent"))?;
+    Ok(message)
 }
 
 /// The bytes, exactly as they are.

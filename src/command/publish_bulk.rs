@@ -1,7 +1,9 @@
 //! `mq publish`, many messages: each confirmed and routed, or named.
 
+mod again;
 mod batches;
 mod books;
+mod refused;
 mod results;
 mod sending;
 mod settled;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::alarms;
+use super::publish_additions::Additions;
 use super::publish_prototype::{Environment, Prototype};
 use super::session::Session;
 use super::signals;
@@ -18,7 +22,9 @@ use crate::amqp::{Frames, Pipeline};
 use crate::cli::{OnUnroutable, PublishArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::Exit;
-use crate::message::{Delivery, Publication, brokers_take, message_line, set_copies_aside};
+use crate::message::{
+    DEFAULT_FRAME_BYTES, Delivery, Publication, brokers_take, message_line, set_copies_aside,
+};
 use crate::offsets::SentFile;
 use crate::output::{self, Existing, Lines, Published, published_json, published_text};
 use crate::topology::{ExchangeName, QueueName, RoutingKey};
@@ -35,6 +41,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> anyhow::Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
+    let additions = Additions::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     source.must_be_there()?;
     let name = source.name();
@@ -56,7 +63,8 @@ pub(super) async fn run(
             prototype,
             environment,
             settled: kept.as_ref().map(|(_, sent)| sent.clone()),
-            gives_ids: args.bulk.generate_message_id,
+            additions,
+            is_dry_run: false,
         },
     )?;
     let existing = match kept {
@@ -74,15 +82,20 @@ pub(super) async fn run(
     };
     let mut settled = kept.map(|(file, sent)| Settled::new(file, sent));
     let mut hurry = None;
-    let result = async {
+    let publishing = async {
         let window = usize::from(args.bulk.in_flight);
-        let pipeline = Pipeline::open(&connection, window, args.confirm_timeout).await?;
+        let pipeline = Pipeline::open(&connection, window, args.waits.confirm_timeout)
+            .await?
+            .with_blocked_limit(args.waits.blocked_timeout);
         let rules = Rules {
             source: &source,
             target,
             drop_user_id: args.bulk.drop_user_id,
             stops_at_unroutable: args.bulk.on_unroutable == OnUnroutable::Stop,
             rate: args.bulk.rate,
+            blocked_timeout: args.waits.blocked_timeout,
+            retry_refused: args.waits.retry_refused,
+            session,
         };
         let books = Books {
             published: &mut published,
@@ -95,8 +108,9 @@ pub(super) async fn run(
         let (rest, second_signal) = sending.settle_rest(&mut signals).await;
         hurry = second_signal;
         sent.and(rest)
-    }
-    .await;
+    };
+    let limit = args.waits.blocked_timeout;
+    let result = alarms::telling(&connection, limit, session, publishing).await;
     if hurry.is_none() {
         connection.close().await;
     }
@@ -176,23 +190,27 @@ fn run_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// Shows what would be sent.
+/// Shows what would be sent. With a schema all messages are checked, else it ends at
+/// the first that is wrong.
 pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Exit> {
     let prototype = Prototype::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     let target = Target::of(args)?;
+    let additions = Additions::of(args, environment)?;
+    let checks_all = additions.check();
     let mut batches = batches::read(
         source.clone(),
         Reading {
             prototype,
             environment,
             settled: None,
-            gives_ids: args.bulk.generate_message_id,
+            additions,
+            is_dry_run: true,
         },
     )?;
+    let mut wrong: Option<Error> = None;
     while let Some(batch) = batches.blocking_recv() {
         let mut page = Vec::new();
-        let mut end = Ok(());
         for item in batch {
             let line = item.and_then(|item| {
                 let mut message = item.message;
@@ -203,18 +221,27 @@ pub(super) fn dry_run(args: &PublishArgs, environment: Environment) -> Result<Ex
             });
             match line {
                 Ok(line) => output::add_line(&mut page, line.as_bytes()),
-                Err(error) => end = Err(error),
+                Err(error) => {
+                    if let Some(before) = wrong.replace(error) {
+                        output::talk(&format!("mq: {}", output::printable(&before.to_string())));
+                    }
+                    if !checks_all {
+                        break;
+                    }
+                }
             }
         }
         output::data_page(&page)?;
-        end?;
+        if wrong.is_some() && !checks_all {
+            break;
+        }
     }
-    Ok(Exit::Done)
+    wrong.map_or(Ok(Exit::Done), Err)
 }
 
 /// A message as `--jsonl` reads it.
 fn shown(message: Publication) -> Result<String> {
-    brokers_take(&message.properties)?;
+    brokers_take(&message.properties, DEFAULT_FRAME_BYTES)?;
     let as_delivered = Delivery {
         exchange: message.exchange.to_string(),
         routing_key: message.routing_key.to_string(),
@@ -314,7 +341,14 @@ fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit
             told.push(format!("{}: {what}", lines.told(published.counts)));
         }
     }
-    let told = told.join("\nof ");
+    let mut told = told.join("\nof ");
+    if let (Err(error), Some(last)) = (&result, published.last_sent)
+        && matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Unavailable)
+        && !told.is_empty()
+    {
+        let counts = published.counts;
+        told.push_str(&format!("; nothing behind {counts} {last} was sent"));
+    }
     if let Err(error) = result {
         if told.is_empty() {
             return Err(error);

@@ -63,7 +63,8 @@ impl Schema {
     }
 
     /// Why a body does not fit, in at most 1000 bytes on one line.
-    pub(super) fn broken_by(&self, body: &[u8], encoding: Option<&str>) -> Option<String> {
+    #[must_use]
+    pub fn broken_by(&self, body: &[u8], encoding: Option<&str>) -> Option<String> {
         let json = match parsed(body) {
             Ok(json) => json,
             Err(why) => {

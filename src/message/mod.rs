@@ -2,6 +2,8 @@
 //!
 //! Nothing here is sent or received; `amqp` and `management` translate.
 
+mod cloud_event;
+mod content_type;
 mod copied;
 mod death;
 mod fingerprint;
@@ -16,8 +18,11 @@ mod result;
 mod retried;
 mod sendable;
 mod template;
+mod trace_context;
 mod typed;
 
+pub use cloud_event::{CloudEvent, is_structured};
+pub use content_type::{guess_content_type, guessed_content_type};
 pub use copied::first_route;
 pub use death::{Death, DeathHistory};
 pub use fingerprint::{Fingerprint, without_delivery_headers};
@@ -30,8 +35,9 @@ pub use replacement::{delivery_count, replacement, set_copies_aside};
 pub use replay::{Replaying, replay_copy, replays, was_replayed_by};
 pub use result::{ResultTo, result_of};
 pub use retried::{copied_attempts, retry_copy};
-pub use sendable::brokers_take;
+pub use sendable::{DEFAULT_FRAME_BYTES, brokers_take};
 pub use template::{Filling, Template};
+pub use trace_context::{TraceParent, add_trace, is_trace_state};
 
 use crate::topology::{ExchangeName, RoutingKey};
 

@@ -44,11 +44,12 @@ pub struct Properties {
     pub cluster_id: Option<String>,
 }
 
-/// Class, weight, body size, flags; delivery mode, priority, timestamp.
-const FIXED_BYTES: usize = 14 + 1 + 1 + 8;
+/// Class, weight, body size, flags.
+const FIXED_BYTES: usize = 14;
 
 impl Properties {
-    /// Bytes on the wire, rounded up: every property that can be set is counted.
+    /// Bytes of the header frame's payload. Headers are counted as a table even where
+    /// there are none.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         let texts = [
@@ -68,6 +69,9 @@ impl Properties {
             .filter_map(|text| text.as_ref())
             .map(|text| 1 + text.len())
             .sum();
-        FIXED_BYTES + texts + table_encoded_bytes(&self.headers)
+        let numbers = usize::from(self.delivery_mode.is_some())
+            + usize::from(self.priority.is_some())
+            + 8 * usize::from(self.timestamp.is_some());
+        FIXED_BYTES + numbers + texts + table_encoded_bytes(&self.headers)
     }
 }

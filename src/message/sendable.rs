@@ -6,8 +6,11 @@ use crate::field::{FieldTable, FieldValue};
 use crate::message::Properties;
 use crate::printable::one_line;
 
-/// Properties and headers share one frame, of 128 KiB by default; in bytes.
-const MOST_PROPERTIES: usize = 131_064;
+/// The largest frame that brokers allow by default, in bytes.
+pub const DEFAULT_FRAME_BYTES: usize = 131_072;
+
+/// What a frame needs besides what is in it.
+const FRAME_ENVELOPE_BYTES: usize = 8;
 
 /// The longest short string of AMQP, in bytes.
 const MOST_SHORT: usize = 255;
@@ -15,12 +18,12 @@ const MOST_SHORT: usize = 255;
 /// Whether brokers take these properties (each measured on 3.10.8, 4.0.5 and
 /// 4.3.6): numbers in headers must be some, or the connection breaks (541);
 /// `expiration` must be a number, `CC` and `BCC` lists of text (406), and all
-/// headers must fit into a frame (501). AMQP itself has no place for properties
+/// properties must fit into one frame (501), of at most `frame_bytes` on the wire. AMQP itself has no place for properties
 /// and names of headers over 255 bytes.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] with what is wrong.
-pub fn brokers_take(properties: &Properties) -> Result<()> {
+pub fn brokers_take(properties: &Properties, frame_bytes: usize) -> Result<()> {
     let wrong = |what: String| Err(Error::new(ErrorKind::InvalidInput, what));
     if let Some((name, _)) = (properties.headers.iter()).find(|(_, value)| holds_no_number(value)) {
         return Err(Error::new(
@@ -52,10 +55,13 @@ pub fn brokers_take(properties: &Properties) -> Result<()> {
         return wrong(format!("{what} has {bytes} bytes; AMQP allows 255"));
     }
     let bytes = properties.encoded_bytes();
-    if bytes > MOST_PROPERTIES {
-        return wrong(format!(
-            "its properties and headers have {bytes} bytes; a frame holds {MOST_PROPERTIES}"
-        ));
+    let most = frame_bytes.saturating_sub(FRAME_ENVELOPE_BYTES);
+    if bytes > most {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!("its properties and headers have {bytes} bytes; a frame holds {most}"),
+        )
+        .hint("make them smaller, or raise the broker's `frame_max`"));
     }
     Ok(())
 }
@@ -161,11 +167,28 @@ mod tests {
                 Some("'1s' is no number"),
             ),
         ] {
-            let said = brokers_take(&properties).map_err(|error| error.message().to_owned());
+            let said = brokers_take(&properties, DEFAULT_FRAME_BYTES)
+                .map_err(|error| error.message().to_owned());
             match expected {
                 None => assert_eq!(said, Ok(())),
                 Some(part) => assert!(said.clone().is_err_and(|it| it.contains(part)), "{said:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn properties_fit_the_frame_that_was_agreed_on() {
+        let of = |bytes: usize| Properties {
+            headers: [("x".to_owned(), FieldValue::text("y".repeat(bytes)))].into(),
+            ..Properties::default()
+        };
+        let empty = of(0).encoded_bytes();
+        for frame in [8192, DEFAULT_FRAME_BYTES] {
+            let most = frame - FRAME_ENVELOPE_BYTES - empty;
+            assert_eq!(brokers_take(&of(most), frame), Ok(()));
+            let error = brokers_take(&of(most + 1), frame).expect_err("one more");
+            let expected = format!("a frame holds {}", frame - 8);
+            assert!(error.message().contains(&expected), "{error}");
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct Published {
     pub counts: &'static str,
     /// Sent.
     pub sent: u64,
+    /// The number of the last that was sent.
+    pub last_sent: Option<u64>,
     /// Confirmed and in a queue.
     pub routed: u64,
     /// Confirmed, and no queue took them.
@@ -33,6 +35,8 @@ pub struct Published {
     pub stopped_by: Option<u8>,
     /// Whether it ended at a message that reached no queue, as was asked for.
     pub stopped_at_unroutable: bool,
+    /// Whether it ended because the broker went on refusing a message.
+    pub stopped_at_refused: bool,
 }
 
 /// Numbers of messages: all are counted, the first ones remembered.
@@ -99,16 +103,20 @@ pub fn published_text(file: &str, published: &Published) -> String {
     if published.stopped_at_unroutable {
         text.push_str("; stopped at the first that reached no queue");
     }
+    if published.stopped_at_refused {
+        text.push_str("; stopped because the broker went on refusing");
+    }
     text
 }
 
-/// The same as JSON: `file`, `sent`, `routed`, `unroutable`, `unroutable_before`
+/// The same as JSON: `file`, `sent`, `last_sent` (its number), `routed`, `unroutable`, `unroutable_before`
 /// (in a run before, with --resume), `refused` and `unknown` (each `count` and `first_lines`), `stopped`.
 #[must_use]
 pub fn published_json(file: &str, published: &Published) -> Json {
     json!({
         "file": file,
         "sent": published.sent,
+        "last_sent": published.last_sent,
         "routed": published.routed,
         "unroutable": published.unroutable.json(),
         "unroutable_before": published.unroutable_before.json(),
@@ -116,7 +124,9 @@ pub fn published_json(file: &str, published: &Published) -> Json {
         "unknown": published.unknown.json(),
         "user_ids_dropped": published.user_ids_dropped,
         "copies_dropped": published.copies_dropped,
-        "stopped": published.stopped_by.is_some() || published.stopped_at_unroutable,
+        "stopped": published.stopped_by.is_some()
+            || published.stopped_at_unroutable
+            || published.stopped_at_refused,
     })
 }
 

@@ -9,6 +9,7 @@ mod exponential;
 mod outcome;
 mod path;
 mod problem;
+mod refused;
 mod wait;
 
 pub use crate::topology::{DEFAULT_MAX_ATTEMPTS, Jitter, RetryPolicy, Strategy};
@@ -19,4 +20,5 @@ pub use exponential::Exponential;
 pub use outcome::Outcome;
 pub use path::{DeadLetterAddress, RetryPath, Step, path};
 pub use problem::{OtherDeath, PathProblem};
+pub use refused::refused_pause;
 pub use wait::Waiting;

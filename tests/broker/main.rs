@@ -52,6 +52,7 @@ mod publish;
 mod publish_bulk;
 mod publish_jsonl;
 mod publish_receipts;
+mod publish_refused;
 mod real_input;
 mod results;
 mod retries;

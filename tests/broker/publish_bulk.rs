@@ -415,3 +415,51 @@ fn a_refused_message_is_not_overtaken_by_a_run_that_goes_on() {
     run().run().code(0).shows(&["routed 1 of 1 messages"]);
     assert_eq!(texts(&taken(&vhost), "body"), ["10"]);
 }
+
+#[test]
+fn nothing_is_sent_from_the_first_body_on_that_does_not_fit_its_schema() {
+    let vhost = with_queue();
+    let folder = Folder::new();
+    let schema = folder.path("order.json");
+    std::fs::write(&schema, r#"{"required": ["id"]}"#).unwrap();
+    let publish = |more: &[&str]| {
+        vhost
+            .mq(["publish", "-q", "q", "--schema", schema.to_str().unwrap()])
+            .args([
+                "--ce-type",
+                "t",
+                "--ce-source",
+                "/s",
+                "--guess-content-type",
+            ])
+            .args(["--traceparent", "--in-flight", "1"])
+            .args(more)
+    };
+    let mut lines: Vec<String> = (1..=200).map(|n| format!("{{\"id\":{n}}}")).collect();
+    lines[150] = "{}".to_owned();
+    publish(&["--lines", "-"])
+        .stdin(lines.join("\n"))
+        .run()
+        .code(65)
+        .shows(&["routed 150 of 150 messages"])
+        .says(&["standard input:151: the body does not fit schema order.json: /: \"id\" is missing (required)"]);
+    let found = taken(&vhost);
+    assert_eq!(found.len(), 150);
+    for line in &found {
+        let text = |pointer: &str| line.pointer(pointer).and_then(Json::as_str).unwrap();
+        let properties = "/properties";
+        let header = |name: &str| text(&format!("{properties}/headers/{name}"));
+        assert_eq!(text("/properties/content_type"), "application/json");
+        assert_eq!(header("cloudEvents:id"), text("/properties/message_id"));
+        assert_eq!(header("cloudEvents:type"), "t");
+        assert_eq!(header("traceparent").len(), 55);
+    }
+    publish(&["{}"])
+        .run()
+        .code(65)
+        .says(&["is missing (required)"]);
+    publish(&["{\"id\":1}"]).run().code(0);
+    let found = taken(&vhost);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].pointer("/properties/message_id").is_some());
+}

@@ -12,6 +12,7 @@ mod house;
 mod http_handler;
 mod lint;
 mod metrics;
+mod publish_dry_run;
 mod readme;
 mod route;
 mod routing_tests;

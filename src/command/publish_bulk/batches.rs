@@ -191,7 +191,7 @@ impl Batches {
 
     fn repeat(&mut self, count: u64, body: &Body) {
         let numbers = self.settled() + 1..=count;
-        if !self.reading.prototype.fills() && !self.reading.gives_ids {
+        if !self.reading.prototype.fills() && self.reading.additions.are_none() {
             let with = Filling::default();
             return match self.reading.prototype.message(&with, body.fill(&with)) {
                 Ok(message) => self.same(numbers, &Arc::new(message)),
@@ -255,10 +255,19 @@ impl Batches {
     }
 
     fn add(&mut self, number: u64, mut message: Publication, mark: Option<String>) -> IsWanted {
-        if self.reading.gives_ids && message.properties.message_id.is_none() {
-            message.properties.message_id = Some(self.id(number));
+        let added = (self.reading.additions).add(&mut message, || self.id(number));
+        match added {
+            Ok(()) => self.push(number, Arc::new(message), mark),
+            Err(error) if self.reading.is_dry_run => {
+                self.batch
+                    .push(Err(error.during(&self.source.place(number))));
+                self.flush_if_full()
+            }
+            Err(error) => {
+                self.end_at(number, error);
+                false
+            }
         }
-        self.push(number, Arc::new(message), mark)
     }
 
     fn push(&mut self, number: u64, message: Arc<Publication>, mark: Option<String>) -> IsWanted {
@@ -268,6 +277,10 @@ impl Batches {
             message,
             mark,
         }));
+        self.flush_if_full()
+    }
+
+    fn flush_if_full(&mut self) -> IsWanted {
         let is_full = self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES;
         !is_full || self.flush()
     }

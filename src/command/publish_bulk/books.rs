@@ -1,9 +1,12 @@
 //! What became of each message is counted, told and kept.
 
+use std::sync::Arc;
+
 use super::results::{Results, Told};
 use super::settled::Settled;
 use crate::amqp::Receipt;
 use crate::error::{Error, Result};
+use crate::message::Publication;
 use crate::output::Published;
 
 /// Where it is written down what became of messages.
@@ -21,6 +24,8 @@ pub(super) struct Open {
     pub(super) bytes: usize,
     pub(super) told: Option<Told>,
     pub(super) mark: Option<String>,
+    /// The message, if it is to be sent again should it be refused.
+    pub(super) again: Option<Arc<Publication>>,
 }
 
 impl Books<'_> {

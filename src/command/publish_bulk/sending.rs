@@ -11,8 +11,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::super::session::Session;
 use super::Target;
 use super::books::{Books, Open};
+use super::refused::Refused;
 use super::results::Told;
 use super::settled::Settled;
 use super::source::{Batch, Item, Source};
@@ -40,31 +42,40 @@ pub(super) struct Rules<'s> {
     pub(super) stops_at_unroutable: bool,
     /// Most messages a second.
     pub(super) rate: Option<u32>,
+    /// How long the broker may block us at a time.
+    pub(super) blocked_timeout: Duration,
+    /// How long the broker may refuse without taking any; none: not at all.
+    pub(super) retry_refused: Option<Duration>,
+    pub(super) session: &'s Session,
 }
 
 /// Messages under way.
 pub(super) struct Sending<'s, 'c> {
-    pipeline: Pipeline<'c>,
+    pub(super) pipeline: Pipeline<'c>,
     connection: &'c Connection,
-    rules: Rules<'s>,
+    pub(super) rules: Rules<'s>,
     /// Each message whose outcome is open, in order.
-    open: VecDeque<Open>,
+    pub(super) open: VecDeque<Open>,
     open_bytes: usize,
     /// The number of the message that is under way alone.
     alone: Option<u64>,
+    pub(super) refused: Refused,
+    pub(super) told_refused: bool,
     /// Exchanges that are there.
     exchanges: BTreeSet<ExchangeName>,
     /// When the next one may be sent.
-    due: Instant,
-    books: Books<'s>,
+    pub(super) due: Instant,
+    pub(super) books: Books<'s>,
 }
 
 /// Why nothing more is sent.
-enum Ended {
+pub(super) enum Ended {
     Signal(u8),
     Unroutable,
     /// A message was refused, and what follows is not to overtake it.
     Refused,
+    /// The same, after it was sent again for as long as was asked for.
+    StillRefused,
 }
 
 impl<'s, 'c> Sending<'s, 'c> {
@@ -77,6 +88,8 @@ impl<'s, 'c> Sending<'s, 'c> {
         Self {
             pipeline,
             connection,
+            refused: Refused::new(rules.retry_refused),
+            told_refused: false,
             rules,
             open: VecDeque::new(),
             open_bytes: 0,
@@ -99,7 +112,9 @@ impl<'s, 'c> Sending<'s, 'c> {
             if let Some(error) = self.books.unwritten.take() {
                 return Err(error);
             }
-            let ended = if items.is_empty() {
+            let ended = if self.refused.are_waiting() {
+                self.send_again(signals).await?
+            } else if items.is_empty() {
                 if self.open.is_empty() {
                     self.books.results.flush()?;
                 }
@@ -113,6 +128,10 @@ impl<'s, 'c> Sending<'s, 'c> {
                         None
                     }
                     batch = batches.recv() => match batch {
+                        None if self.refused.are_sent_again() && !self.open.is_empty() => {
+                            let signal = self.until_none_is_open(signals).await?;
+                            signal.map(Ended::Signal)
+                        }
                         None => return Ok(()),
                         Some(batch) => {
                             items.extend(batch);
@@ -131,6 +150,10 @@ impl<'s, 'c> Sending<'s, 'c> {
             match ended {
                 None => {}
                 Some(Ended::Refused) => return Ok(()),
+                Some(Ended::StillRefused) => {
+                    self.books.published.stopped_at_refused = true;
+                    return Ok(());
+                }
                 Some(Ended::Signal(number)) => {
                     self.books.published.stopped_by = Some(number);
                     return Ok(());
@@ -156,6 +179,9 @@ impl<'s, 'c> Sending<'s, 'c> {
 
     /// Whether the next message may be sent, a large one or not.
     fn has_room(&self, is_large: bool) -> bool {
+        if self.refused.are_waiting() || self.connection.is_blocked() {
+            return false;
+        }
         if is_large || self.alone.is_some() {
             return self.open.is_empty();
         }
@@ -163,7 +189,7 @@ impl<'s, 'c> Sending<'s, 'c> {
     }
 
     /// The next outcome that is certain. Safe to drop while waiting.
-    async fn outcome(&mut self) -> Result<Option<(u64, Receipt)>> {
+    pub(super) async fn outcome(&mut self) -> Result<Option<(u64, Receipt)>> {
         let told = self.pipeline.next().await;
         self.with_place(told)
     }
@@ -186,7 +212,10 @@ impl<'s, 'c> Sending<'s, 'c> {
                 ErrorKind::InvalidInput => self.rules.source.wrong_at(number, error),
                 _ => error.during(&self.rules.source.place(number)),
             }),
-            None => told,
+            None => told.map_err(|error| match self.too_large(&error) {
+                Some(number) => self.rules.source.wrong_at(number, error),
+                None => error,
+            }),
         }
     }
 
@@ -204,6 +233,9 @@ impl<'s, 'c> Sending<'s, 'c> {
         }
         let due = self.due;
         let may_wait = self.has_room(is_large);
+        let (connection, limit) = (self.connection, self.rules.blocked_timeout);
+        // With nothing under way there is room, unless the broker blocks us.
+        let only_an_alarm = self.open.is_empty() && !may_wait;
         tokio::select! {
             biased;
             signal = signals.recv() => Ok(Some(Ended::Signal(signal.unwrap_or(0)))),
@@ -213,6 +245,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                 self.settle_told()?;
                 Ok(None)
             }
+            waited = connection.wait_out_alarm(limit), if only_an_alarm => waited.map(|()| None),
             () = sleep_until(due), if may_wait => Ok(None),
         }
     }
@@ -241,23 +274,31 @@ impl<'s, 'c> Sending<'s, 'c> {
             routing_key: message.routing_key.to_string(),
             message_id: message.properties.message_id.clone(),
         });
+        let again = self.refused.are_sent_again().then(|| message.clone());
         self.pipeline
             .send(message)
             .map_err(|error| error.during(&source.place(number)))?;
-        self.alone = (bytes >= LARGE).then_some(number);
         self.books.published.sent += 1;
-        self.open.push_back(Open {
+        self.books.published.last_sent = Some(number);
+        self.is_under_way(Open {
             number,
             bytes,
             told,
             mark,
+            again,
         });
-        self.open_bytes += bytes;
+        Ok(())
+    }
+
+    /// A message was handed to the pipeline.
+    pub(super) fn is_under_way(&mut self, open: Open) {
+        self.alone = (open.bytes >= LARGE).then_some(open.number);
+        self.open_bytes += open.bytes;
+        self.open.push_back(open);
         if let Some(rate) = self.rules.rate {
             let earliest = Instant::now().checked_sub(CATCH_UP).unwrap_or(self.due);
             self.due = self.due.max(earliest) + Duration::from_secs(1) / rate;
         }
-        Ok(())
     }
 
     /// The message as it is sent.
@@ -265,7 +306,7 @@ impl<'s, 'c> Sending<'s, 'c> {
         let copies_aside = self.rules.target.applied_to(message)?;
         let us = &self.connection.endpoint().user;
         let properties = &message.properties;
-        brokers_take(properties)?;
+        brokers_take(properties, self.connection.frame_bytes())?;
         if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
             if !self.rules.drop_user_id {
                 return Err(Error::new(
@@ -308,14 +349,24 @@ impl<'s, 'c> Sending<'s, 'c> {
         Ok(())
     }
 
-    fn settled(&mut self, told: Option<(u64, Receipt)>) {
+    pub(super) fn settled(&mut self, told: Option<(u64, Receipt)>) {
         let (Some((_, receipt)), Some(open)) = (told, self.open.pop_front()) else {
             return;
         };
         self.open_bytes -= open.bytes;
         self.alone = None;
+        if !self.refused.are_sent_again() {
+            self.count(open, &receipt);
+            return;
+        }
+        for (open, receipt) in self.refused.take(open, receipt, Instant::now()) {
+            self.count(open, &receipt);
+        }
+    }
+
+    pub(super) fn count(&mut self, open: Open, receipt: &Receipt) {
         let stops = self.rules.stops_at_unroutable;
-        self.books.count(open, &receipt, stops);
+        self.books.count(open, receipt, stops);
     }
 
     /// What becomes of all that is under way; where that is not told, it is unknown.
@@ -349,17 +400,17 @@ impl<'s, 'c> Sending<'s, 'c> {
             }
         }
         let unknown = match &result {
-            Ok(()) => return (self.books.unwritten.take().map_or(Ok(()), Err), None),
+            Ok(()) => {
+                self.count_rest(None);
+                return (self.books.unwritten.take().map_or(Ok(()), Err), None);
+            }
             // It was under way alone: the answer is to it.
             Err(error) if self.alone.is_some() && error.kind() == ErrorKind::InvalidInput => {
                 Receipt::Refused
             }
             Err(error) => Receipt::Unknown(error.clone()),
         };
-        let stops = self.rules.stops_at_unroutable;
-        while let Some(open) = self.open.pop_front() {
-            self.books.count(open, &unknown, stops);
-        }
+        self.count_rest(Some(&unknown));
         (result, hurry)
     }
 }

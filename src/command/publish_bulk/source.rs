@@ -10,6 +10,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::publish_additions::Additions;
 use super::super::publish_prototype::{Body, Environment, Prototype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Publication;
@@ -33,11 +34,13 @@ pub(super) struct Reading {
     pub(super) environment: Environment,
     /// How far it was settled before; none: that is not kept.
     pub(super) settled: Option<Sent>,
-    /// Whether messages without an id get one.
-    pub(super) gives_ids: bool,
+    pub(super) additions: Additions,
+    /// Nothing is sent, and so all messages are checked.
+    pub(super) is_dry_run: bool,
 }
 
-/// Messages that follow each other. An error is the last thing there is.
+/// Messages that follow each other. An error is the last thing there is, unless it
+/// is a dry run and only about what is in a message.
 pub(super) type Batch = Vec<Result<Item>>;
 
 /// Where the messages come from.
