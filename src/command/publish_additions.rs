@@ -7,7 +7,8 @@
 use std::time::SystemTime;
 
 use super::message_schemas;
-use super::publish_prototype::Environment;
+use super::publish_prototype::{Environment, Prototype};
+use crate::amqp::Frames;
 use crate::cli::PublishArgs;
 use crate::contract::Schema;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +16,9 @@ use crate::message::{
     CloudEvent, Publication, TraceParent, add_trace, guess_content_type, is_structured,
     is_trace_state,
 };
+
+/// Bytes that the header of a new trace takes, at most.
+const NEW_TRACE: usize = 128;
 
 /// What is added to each message that lacks it, and what is checked before.
 #[derive(Clone, Debug)]
@@ -36,6 +40,17 @@ enum Trace {
 }
 
 impl Additions {
+    /// What messages of this prototype need. Small frames spare lapin 7 MiB of buffers
+    /// (measured on 4.12.3), and take headers that are known to be small.
+    pub(super) fn frames(&self, prototype: &Prototype) -> Frames {
+        match (&self.event, &self.trace, prototype.header_bytes()) {
+            (None, None | Some(Trace::New(_)), Some(bytes)) => {
+                Frames::for_message(bytes + NEW_TRACE, 0)
+            }
+            _ => Frames::Large,
+        }
+    }
+
     /// Whether nothing is checked or added.
     pub(super) const fn are_none(&self) -> bool {
         self.schema.is_none()

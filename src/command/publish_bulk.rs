@@ -46,14 +46,12 @@ pub(super) async fn run(
     source.must_be_there()?;
     let name = source.name();
     let counts = source.counts();
+    let frames = frames(&source, &additions, &prototype);
     let target = Target::of(args)?;
     let kept = match &args.bulk.resume {
         None => None,
         Some(path) => {
-            let identity = target_text(args).map_or_else(
-                || source.identity(),
-                |to| format!("{} {to}", source.identity()),
-            );
+            let identity = identity(args, &source);
             Some(SentFile::open(path.clone(), &identity, &run_id())?)
         }
     };
@@ -73,7 +71,7 @@ pub(super) async fn run(
     };
     let mut results = Results::open(args.bulk.results.as_deref(), existing)?;
     let mut signals = signals::listen()?;
-    let connection = session.connect("mq publish", Frames::Large).await?;
+    let connection = session.connect("mq publish", frames).await?;
     let mut published = Published {
         counts,
         unroutable_before: (kept.as_ref())
@@ -167,6 +165,22 @@ fn unread(result: Result<()>, published: &Published, ended_well: bool) -> Result
         .hint("read --results to the end, or write them to a file"),
         _ => error,
     })
+}
+
+/// Lines of JSON may have headers of any size.
+fn frames(source: &Source, additions: &Additions, prototype: &Prototype) -> Frames {
+    match source {
+        Source::JsonLines(_) => Frames::Large,
+        _ => additions.frames(prototype),
+    }
+}
+
+/// What tells this from other bulks.
+fn identity(args: &PublishArgs, source: &Source) -> String {
+    match target_text(args) {
+        Some(to) => format!("{} {to}", source.identity()),
+        None => source.identity(),
+    }
 }
 
 /// Where the command line says that messages go.

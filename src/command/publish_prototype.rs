@@ -115,6 +115,13 @@ impl Prototype {
         self.fills_bodies
     }
 
+    /// The most bytes of properties and headers that a message has; none where
+    /// templates make headers, of any size.
+    pub(super) fn header_bytes(&self) -> Option<usize> {
+        let ids = 2 * 256;
+        (self.headers.is_empty()).then(|| self.properties.encoded_bytes() + ids)
+    }
+
     /// A message with this body ([`Body::fill`]), and all templates filled.
     ///
     /// # Errors
