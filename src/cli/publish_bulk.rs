@@ -41,11 +41,12 @@ pub struct BulkArgs {
     pub repeat: Option<NonZeroU64>,
 
     /// Fill {{seq}}, {{uuid}}, {{now}}, {{file}} and {{env.NAME}} in body, key,
-    /// headers and ids
+    /// headers of -H and ids
     ///
     /// seq is the number of the message from 1, uuid is new for each message, now
-    /// the time (RFC 3339, UTC), file the name of a file of --files. {{{{ stands
-    /// for two braces.
+    /// the time (RFC 3339, UTC), file the name of a file of --files, else nothing.
+    /// {{{{ stands for two braces. Nothing else is filled, -q and --header-json
+    /// neither.
     #[arg(long, help_heading = "Many messages")]
     pub template: bool,
 
@@ -89,13 +90,15 @@ pub struct BulkArgs {
 }
 
 impl BulkArgs {
-    /// Whether many messages are to be sent.
+    /// Whether many messages are to be sent, or it is to be kept what became of one.
     #[must_use]
     pub const fn is_asked_for(&self) -> bool {
         self.jsonl.is_some()
             || self.lines.is_some()
             || self.files.is_some()
             || self.repeat.is_some()
+            || self.results.is_some()
+            || self.resume.is_some()
     }
 }
 

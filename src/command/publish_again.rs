@@ -23,9 +23,6 @@ pub(super) async fn publish(
     limit: Option<Duration>,
     session: &Session,
 ) -> Result<Receipt> {
-    let Some(limit) = limit else {
-        return publisher.publish(message).await;
-    };
     let mut signals = signals::listen().map_err(|error| {
         Error::new(
             ErrorKind::Internal,
@@ -43,6 +40,9 @@ pub(super) async fn publish(
         if receipt != Receipt::Refused {
             return Ok(receipt);
         }
+        let Some(limit) = limit else {
+            return Ok(receipt);
+        };
         let now = Instant::now();
         let first = *since.get_or_insert(now);
         refusals += 1;

@@ -371,7 +371,14 @@ fn verdict(file: &str, published: &Published, result: Result<()>) -> Result<Exit
             "mq: of {}",
             output::printable(&format!("{file}, {told}"))
         ));
-        return Err(error);
+        // What may or may not have arrived is the same to who sent it, whether the
+        // connection was lost or the answer.
+        return Err(match error.kind() {
+            ErrorKind::Unavailable if published.unknown.count > 0 => {
+                error.as_kind(ErrorKind::TimedOut)
+            }
+            _ => error,
+        });
     }
     let kind = match published {
         p if p.refused.count + p.unknown.count > 0 => ErrorKind::Refused,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
-use crate::dlq_export::Folder;
+use crate::dlq_export::{Folder, lines};
 use crate::proxy::Proxy;
 use crate::publish_bulk::{taken, with_queue};
 use crate::support::wait_until;
@@ -204,4 +204,25 @@ fn a_second_signal_does_not_wait_and_a_confirm_is_not_waited_for_anew() {
         .code(75)
         .says(&["no confirm within 2s"]);
     assert!(start.elapsed() < Duration::from_secs(12));
+}
+
+#[test]
+fn one_message_gets_a_receipt_too() {
+    let vhost = with_queue();
+    let folder = Folder::new();
+    let (results, state) = (folder.path("results"), folder.path("state"));
+    for _ in 0..2 {
+        vhost
+            .mq(["publish", "-q", "q", "hello", "--results"])
+            .args([&results])
+            .args(["--resume"])
+            .args([&state])
+            .run()
+            .code(0);
+    }
+    let receipts = lines(&results);
+    assert_eq!(receipts.len(), 1, "{receipts:?}");
+    assert_eq!(receipts[0]["receipt"], "routed");
+    // The second run knew that it was settled.
+    assert_eq!(vhost.ready("q"), 1);
 }

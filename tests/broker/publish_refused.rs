@@ -195,3 +195,17 @@ fn once_the_time_is_over_nothing_more_is_sent_and_a_resumed_run_goes_on_there() 
     assert_eq!(found, (1..=9).collect::<Vec<_>>());
     wait_until("the queue is empty", || vhost.ready("q") == 0);
 }
+
+#[test]
+fn a_line_that_cannot_be_read_does_not_keep_those_before_it_from_another_try() {
+    let vhost = with_small_queue("classic");
+    let mut running = vhost
+        .mq(["publish", "-q", "q", "--lines", "-", "--template"])
+        .args(["--retry-refused", "1m"])
+        .stdin(numbered(9) + "{{nope}}\n")
+        .spawn();
+    running.wait_for_stderr("refused (nack), it is sent again");
+    let found = drain(&vhost, &mut running);
+    running.wait().code(65).says(&["standard input:10", "nope"]);
+    assert_eq!(found, (1..=9).collect::<Vec<u64>>());
+}

@@ -153,7 +153,9 @@ impl Batches {
         let body = self
             .reading
             .prototype
-            .body(bytes, self.reading.environment)?
+            .body(bytes, self.reading.environment)
+            // It stands in the source, not on the command line.
+            .map_err(|error| error.as_kind(ErrorKind::InvalidInput))?
             .fill(with);
         self.reading.prototype.message(with, body)
     }

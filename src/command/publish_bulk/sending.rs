@@ -114,6 +114,13 @@ impl<'s, 'c> Sending<'s, 'c> {
             }
             let ended = if self.refused.are_waiting() {
                 self.send_again(signals).await?
+            } else if matches!(items.front(), Some(Err(_)))
+                && self.refused.are_sent_again()
+                && !self.open.is_empty()
+            {
+                // Nothing more can be read; what is under way still may be refused.
+                let signal = self.until_none_is_open(signals).await?;
+                signal.map(Ended::Signal)
             } else if items.is_empty() {
                 if self.open.is_empty() {
                     self.books.results.flush()?;
