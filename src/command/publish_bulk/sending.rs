@@ -116,7 +116,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                 self.send_again(signals).await?
             } else if items.is_empty() {
                 if self.open.is_empty() {
-                    self.books.results.flush()?;
+                    self.books.write()?;
                 }
                 tokio::select! {
                     biased;
