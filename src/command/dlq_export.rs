@@ -90,7 +90,12 @@ fn open(args: &DlqExportArgs) -> Result<Target> {
     } else {
         Existing::Refuse
     };
-    let file = LineFile::open(&args.to, existing)?;
+    let file = LineFile::open(&args.to, existing).map_err(|error| match error.kind() {
+        ErrorKind::Usage => {
+            error.hint("name another file, or add to this one with --append; - is standard output")
+        }
+        _ => error,
+    })?;
     if args.remove && !file.can_be_safe() {
         return Err(Error::new(
             ErrorKind::Usage,

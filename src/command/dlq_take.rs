@@ -297,7 +297,13 @@ impl Taking<'_, '_, '_> {
         if let Target::File(file) = self.target {
             if self.wanted.remove {
                 if !self.pending.is_empty() {
-                    file.sync()?;
+                    file.sync().map_err(|error| {
+                        if file.is_deleted() {
+                            error.hint("what was in it is gone with it; the messages of its last lines are still in their queue")
+                        } else {
+                            error
+                        }
+                    })?;
                 }
             } else {
                 file.write()?;

@@ -1,6 +1,7 @@
 //! `mq publish`, many messages: each confirmed and routed, or named.
 
 mod again;
+mod apart;
 mod batches;
 mod books;
 mod refused;
@@ -27,7 +28,7 @@ use crate::message::{
 };
 use crate::offsets::SentFile;
 use crate::output::{self, Existing, Lines, Published, published_json, published_text};
-use crate::topology::{ExchangeName, QueueName, RoutingKey};
+use crate::topology::{ExchangeName, QueueName, RoutingKey, VhostName};
 
 use books::Books;
 use results::Results;
@@ -44,6 +45,7 @@ pub(super) async fn run(
     let additions = Additions::of(args, environment)?;
     let source = source(args, &prototype, environment)?;
     source.must_be_there()?;
+    apart::must_be(&args.bulk, &source)?;
     let name = source.name();
     let counts = source.counts();
     let frames = frames(&source, &additions, &prototype);
@@ -51,7 +53,7 @@ pub(super) async fn run(
     let kept = match &args.bulk.resume {
         None => None,
         Some(path) => {
-            let identity = identity(args, &source);
+            let identity = identity(args, &source, session.vhost()?);
             Some(SentFile::open(path.clone(), &identity, &run_id())?)
         }
     };
@@ -69,7 +71,7 @@ pub(super) async fn run(
         Some(_) => Existing::Append,
         None => Existing::Refuse,
     };
-    let mut results = Results::open(args.bulk.results.as_deref(), existing)?;
+    let mut results = Results::open(args.bulk.results.as_deref(), existing, counts)?;
     let mut signals = signals::listen()?;
     let connection = session.connect("mq publish", frames).await?;
     let mut published = Published {
@@ -95,12 +97,7 @@ pub(super) async fn run(
             retry_refused: args.waits.retry_refused,
             session,
         };
-        let books = Books {
-            published: &mut published,
-            results: &mut results,
-            settled: &mut settled,
-            unwritten: None,
-        };
+        let books = Books::new(&mut published, &mut results, &mut settled);
         let mut sending = Sending::new(pipeline, &connection, rules, books);
         let sent = sending.send_all(&mut batches, &mut signals).await;
         let (rest, second_signal) = sending.settle_rest(&mut signals).await;
@@ -113,8 +110,8 @@ pub(super) async fn run(
         connection.close().await;
     }
     let ended_well = result.is_ok();
-    let written = written_down(&mut results, settled.as_mut());
-    let result = unread(result.and(written), &published, ended_well);
+    let written = Books::new(&mut published, &mut results, &mut settled).close();
+    let result = unread(first_of(result, written), &published, ended_well);
     let reported = if results.is_on_standard_output() {
         session.warn(|| format!("mq: {}", published_text(&name, &published)));
         Ok(())
@@ -137,17 +134,15 @@ pub(super) async fn run(
     }
 }
 
-/// What is settled is not sent again, and so its receipt comes first.
-fn written_down(results: &mut Results, settled: Option<&mut Settled>) -> Result<()> {
-    let written = results.close();
-    match settled {
-        None => written,
-        Some(settled) if written.is_ok() => settled.keep(),
-        Some(settled) => {
-            settled.give_up();
-            written
-        }
+/// Why it ended; that receipts are missing is told as well.
+fn first_of(result: Result<()>, written: Result<()>) -> Result<()> {
+    if let (Err(first), Err(second)) = (&result, &written)
+        && first != second
+        && second.kind() != ErrorKind::ReaderGone
+    {
+        output::talk(&format!("mq: {}", output::printable(&second.to_string())));
     }
+    result.and(written)
 }
 
 /// A reader of results that went away ends it well only if there was nothing
@@ -175,12 +170,13 @@ fn frames(source: &Source, additions: &Additions, prototype: &Prototype) -> Fram
     }
 }
 
-/// What tells this from other bulks.
-fn identity(args: &PublishArgs, source: &Source) -> String {
-    match target_text(args) {
-        Some(to) => format!("{} {to}", source.identity()),
-        None => source.identity(),
-    }
+/// What tells this from other bulks. The cluster is no part of it: nodes of one that
+/// nobody named each give it their own name, and a run may go on at another node.
+fn identity(args: &PublishArgs, source: &Source, vhost: &VhostName) -> String {
+    let template = args.bulk.template.then(|| "--template".to_owned());
+    let parts = [Some(source.identity()), template, target_text(args)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{} in vhost '{vhost}'", parts.join(" "))
 }
 
 /// Where the command line says that messages go.

@@ -14,5 +14,5 @@ mod start;
 pub use file::OffsetFile;
 pub use keeper::{Keeper, Positions};
 pub use progress::Progress;
-pub use sent::{Sent, SentFile, uuid};
+pub use sent::{Marks, Sent, SentFile, uuid};
 pub use start::StartAt;

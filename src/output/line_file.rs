@@ -24,6 +24,9 @@ pub struct LineFile {
     whole: u64,
     is_new: bool,
     is_regular: bool,
+    /// Why a write failed: there would be a gap before any line after it.
+    failed: Option<Error>,
+    is_deleted: bool,
 }
 
 /// What may be at the path already.
@@ -53,7 +56,7 @@ impl LineFile {
                 ErrorKind::Usage,
                 format!("{} is there already", path.display()),
             )
-            .hint("name another file, or add to this one with --append; - is standard output"),
+            .hint("name another file"),
             _ => failed(path, "open", &error),
         })?;
         let meta = file
@@ -74,6 +77,8 @@ impl LineFile {
             whole: meta.len(),
             is_new: meta.len() == 0,
             is_regular: meta.is_file(),
+            failed: None,
+            is_deleted: false,
         };
         if opened.is_regular {
             opened.end_torn_line()?;
@@ -95,8 +100,17 @@ impl LineFile {
         &self.path
     }
 
-    /// Adds a line to those that are kept back.
+    /// Whether [`Self::sync`] found that it was deleted meanwhile.
+    #[must_use]
+    pub const fn is_deleted(&self) -> bool {
+        self.is_deleted
+    }
+
+    /// Adds a line to those that are kept back; it goes nowhere once a write failed.
     pub fn push(&mut self, line: &str) {
+        if self.failed.is_some() {
+            return;
+        }
         self.waiting.extend_from_slice(line.as_bytes());
         self.waiting.push(b'\n');
     }
@@ -104,9 +118,13 @@ impl LineFile {
     /// Hands everything to the operating system.
     ///
     /// # Errors
-    /// When that fails; what of it was written is taken back where it can be.
-    /// Lines that were written before stay.
+    /// When that fails, and each time from then on: no line is written behind one
+    /// that is missing. What of it was written is taken back where it can be, and
+    /// lines that were written before stay.
     pub fn write(&mut self) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
         let written = self.file.write_all(&self.waiting);
         let bytes = self.waiting.len() as u64;
         self.waiting.clear();
@@ -124,11 +142,13 @@ impl LineFile {
         let synced = self.file.sync_all().and_then(|()| self.file.metadata());
         let meta = synced.map_err(|error| self.not_written(&error))?;
         if meta.nlink() == 0 {
-            return Err(Error::new(
+            self.is_deleted = true;
+            let error = Error::new(
                 ErrorKind::InputOutput,
                 format!("{} was deleted while it was written", self.path.display()),
             )
-            .hint("what was in it is gone with it; the messages of its last lines are still in their queue"));
+            .hint("what was in it is gone with it");
+            return Err(self.failed.insert(error).clone());
         }
         self.on_disk = meta.len();
         Ok(())
@@ -148,7 +168,9 @@ impl LineFile {
             let _ = self.file.seek(SeekFrom::Start(self.whole));
             let _ = self.file.sync_all();
         }
-        failed(&self.path, "write", error)
+        self.failed
+            .insert(failed(&self.path, "write", error))
+            .clone()
     }
 
     /// A line that somebody was interrupted in must not run into the first of ours.
@@ -235,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_write_earlier_lines_stay_and_later_ones_follow_them() {
+    fn after_a_failed_write_earlier_lines_stay_and_no_later_one_is_said_to_be_written() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("f");
         let mut file = LineFile::open(&path, Existing::Refuse).expect("open");
@@ -245,8 +267,11 @@ mod tests {
         let _ = file.not_written(&std::io::Error::other("no space"));
         assert_eq!(read(&path), "a\n");
         file.push("c");
-        file.sync().expect("sync");
-        assert_eq!(read(&path), "a\nc\n");
+        for error in [file.write(), file.sync(), file.write()] {
+            let error = error.expect_err("a line is missing");
+            assert!(error.message().contains("no space"), "{error}");
+        }
+        assert_eq!(read(&path), "a\n");
     }
 
     #[test]
@@ -291,6 +316,9 @@ mod tests {
         file.push("a");
         let error = file.sync().expect_err("deleted");
         assert!(error.message().contains("was deleted"), "{error}");
+        assert!(file.is_deleted());
+        file.push("b");
+        assert!(file.write().is_err());
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub fn can_be_replaced(path: &Path) -> io::Result<()> {
 }
 
 /// Where links lead to in the end.
-fn target(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let Ok(next) = fs::read_link(&path) else {

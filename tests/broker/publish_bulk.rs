@@ -189,7 +189,10 @@ fn every_message_has_a_receipt() {
         );
     }
     // What is there is never written over.
-    publish().run().code(64).says(&["is there already"]);
+    publish()
+        .run()
+        .code(64)
+        .says(&["is there already", "name another file for --results"]);
     assert_eq!(taken(&vhost).len(), 196);
     vhost
         .mq([

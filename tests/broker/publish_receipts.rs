@@ -14,6 +14,7 @@ use crate::dlq_export::{Folder, lines};
 use crate::proxy::Proxy;
 use crate::publish_bulk::{taken, with_queue};
 use crate::support::wait_until;
+use crate::vhost::Vhost;
 
 #[test]
 fn what_reached_no_queue_before_a_kill_is_told_by_the_run_that_goes_on() {
@@ -89,6 +90,95 @@ fn a_body_is_part_of_what_is_resumed_and_files_cannot_be() {
         .shows(&["routed 1 of 1"]);
     run(&["--repeat", "3", "y"]).code(65).says(&["is about '"]);
     run(&["--files", "."]).code(64).says(&["--files"]);
+}
+
+#[test]
+fn what_has_no_receipt_is_not_settled() {
+    let vhost = with_queue();
+    let folder = Folder::new();
+    let (input, results) = (folder.path("input"), folder.path("results"));
+    std::fs::write(&input, "1\n2\n3\n").unwrap();
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    for (n, to) in ["-", "/dev/full"].into_iter().enumerate() {
+        let state = folder.path(&format!("state{n}"));
+        let ended = Command::new(env!("CARGO_BIN_EXE_mq"))
+            .args(["publish", "-q", "q", "--results", to])
+            .args(["--lines".as_ref(), input.as_os_str()])
+            .args(["--resume".as_ref(), state.as_os_str()])
+            .env("MQ_URL", vhost.url())
+            .stdin(Stdio::null())
+            .stdout(if to == "-" {
+                Stdio::from(full().unwrap())
+            } else {
+                Stdio::null()
+            })
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(74), "{to}: {said}");
+        for part in ["No space left", "; receipts from line 1 on may be missing"] {
+            assert!(said.contains(part), "{to}: {said}");
+        }
+        let kept: Json = serde_json::from_slice(&std::fs::read(&state).unwrap()).unwrap();
+        assert_eq!(kept.get("settled"), Some(&json!(0)), "{to}: {kept}");
+        vhost
+            .mq(["publish", "-q", "q"])
+            .args(["--lines".as_ref(), input.as_os_str()])
+            .args(["--resume".as_ref(), state.as_os_str()])
+            .args(["--results".as_ref(), results.as_os_str()])
+            .run()
+            .code(0)
+            .shows(&["routed 3 of 3"]);
+    }
+    assert_eq!(lines(&results).len(), 6);
+    // Each was sent twice.
+    assert_eq!(taken(&vhost).len(), 12);
+}
+
+#[test]
+fn what_is_resumed_is_the_same_in_all_that_matters() {
+    let (vhost, other) = (with_queue(), with_queue());
+    let folder = Folder::new();
+    let (input, state) = (folder.path("input"), folder.path("state"));
+    let run = |vhost: &Vhost, source: &str, text: &str, more: &[&str]| {
+        std::fs::write(&input, text).unwrap();
+        vhost
+            .mq(["publish", "-q", "q"])
+            .args([source.as_ref(), input.as_os_str()])
+            .args(["--resume".as_ref(), state.as_os_str()])
+            .args(more)
+            .run()
+    };
+    run(&vhost, "--lines", "1\n2\n3", &[]).code(0);
+    for (vhost, source, more) in [
+        (&other, "--lines", &[][..]),
+        (&vhost, "--jsonl", &[]),
+        (&vhost, "--lines", &["--template"]),
+    ] {
+        run(vhost, source, "1\n2\n3\n4\n", more)
+            .code(65)
+            .says(&["is about '--lines ", "input to queue 'q' in vhost '"]);
+    }
+    // Any of the lines that are settled, and not the last one only.
+    for text in ["1\nx\n3\n4\n", "2\n3\n4\n", "1\n2 \n3\n4\n"] {
+        run(&vhost, "--lines", text, &[])
+            .code(65)
+            .says(&["input:3: ", "the source has changed"]);
+    }
+    assert_eq!(taken(&vhost).len(), 3);
+    run(&vhost, "--lines", "1\r\n2\n3\n4\n", &[])
+        .code(0)
+        .shows(&["routed 1 of 1"]);
+    // What an earlier version kept is told, and not taken for something else.
+    let kept = r#"{"source":"input","settled":2,"mark":"0123456789abcdef","run":"r"}"#;
+    std::fs::write(&state, kept).unwrap();
+    run(&vhost, "--lines", "1\n", &[]).code(65).says(&[
+        "an earlier version of mq",
+        "the first 2 of 'input' are settled",
+    ]);
+    assert_eq!(std::fs::read_to_string(&state).unwrap(), kept);
+    assert_eq!(taken(&vhost).len(), 1);
+    assert!(taken(&other).is_empty());
 }
 
 #[test]

@@ -341,3 +341,60 @@ fn reports_do_not_share_standard_output_with_results() {
         assert_eq!(ran.stdout, "");
     }
 }
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files that are written and read back"
+)]
+fn a_bulk_writes_no_file_that_it_reads_and_none_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("in"), "1\n").unwrap();
+    std::fs::hard_link(path("in"), path("again")).unwrap();
+    let (input, again, state) = (path("in"), path("again"), path("state"));
+    for (args, says) in [
+        (
+            &["--results", &input][..],
+            &["--results ", "is the same file as the source "][..],
+        ),
+        (
+            &["--resume", &state, "--results", &again],
+            &["--results ", "is the same file as the source "],
+        ),
+        (
+            &["--resume", &again],
+            &["--resume ", "is the same file as the source "],
+        ),
+        (
+            &["--resume", &state, "--results", &state],
+            &["--results ", "is the same file as --resume "],
+        ),
+        (
+            &["--resume", &state, "--results", &path("state.lock")],
+            &["is the same file as the lock of --resume"],
+        ),
+    ] {
+        Mq::new(["publish", "-q", "q", "--lines", &input])
+            .args(args)
+            .env("MQ_URL", "amqp://localhost:1")
+            .run()
+            .code(64)
+            .says(says);
+    }
+    let mut left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["again", "in"]);
+    assert_eq!(std::fs::read_to_string(&input).unwrap(), "1\n");
+    // A state that cannot be kept leaves no lock behind.
+    Mq::new(["publish", "-q", "q", "--lines", &input, "--resume"])
+        .args([folder.path()])
+        .run()
+        .code(74);
+    let mut lock = folder.path().as_os_str().to_owned();
+    lock.push(".lock");
+    assert!(!std::path::Path::new(&lock).exists());
+}

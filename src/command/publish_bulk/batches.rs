@@ -9,14 +9,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use super::super::publish_prototype::{Body, filling};
 use super::source::{Batch, Item, Reading, Source, files_of, open, unreadable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Filling, Publication, read_message_line};
-use crate::offsets::uuid;
+use crate::offsets::{Marks, uuid};
 
 /// Batches that are read ahead.
 const READ_AHEAD: usize = 2;
@@ -85,6 +84,7 @@ impl Batches {
     /// Lines as they come: what is there is sent on before more is waited for.
     fn lines(&mut self, mut reader: BufReader<Box<dyn Read + Send>>) {
         let settled = self.settled();
+        let mut marks = self.reading.settled.as_ref().map(|_| Marks::default());
         let mut last = 0;
         for number in 1.. {
             if !reader.buffer().contains(&b'\n') && !self.flush() {
@@ -99,10 +99,13 @@ impl Batches {
                     return;
                 }
             }
+            if let Some(marks) = &mut marks {
+                marks.add(&bytes);
+            }
             if number < settled {
                 continue;
             }
-            let mark = self.mark(&bytes);
+            let mark = marks.map(|marks| marks.mark());
             let line = if number == settled && settled > 0 {
                 if self.is_settled_at(mark.as_ref()) {
                     continue;
@@ -234,17 +237,6 @@ impl Batches {
         self.reading.settled.as_ref().map_or(0, |sent| sent.settled)
     }
 
-    /// What a line is known by.
-    fn mark(&self, line: &[u8]) -> Option<String> {
-        self.reading.settled.as_ref().map(|_| {
-            let digest = Sha256::digest(line.trim_ascii_end());
-            digest
-                .iter()
-                .take(8)
-                .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
-        })
-    }
-
     fn is_settled_at(&self, mark: Option<&String>) -> bool {
         self.reading.settled.as_ref().map(|sent| &sent.mark) == mark
     }
@@ -318,7 +310,7 @@ fn whole_message(bytes: &[u8]) -> Result<Option<Publication>> {
 fn changed() -> Error {
     Error::new(
         ErrorKind::InvalidInput,
-        "it is not what was settled here before: the source has changed",
+        "up to here it is not what was settled before: the source has changed",
     )
     .hint("--resume goes on with the same source only; for another one name another file")
 }

@@ -28,7 +28,20 @@ pub(super) struct Open {
     pub(super) again: Option<Arc<Publication>>,
 }
 
-impl Books<'_> {
+impl<'s> Books<'s> {
+    pub(super) const fn new(
+        published: &'s mut Published,
+        results: &'s mut Results,
+        settled: &'s mut Option<Settled>,
+    ) -> Self {
+        Self {
+            published,
+            results,
+            settled,
+            unwritten: None,
+        }
+    }
+
     /// Where nothing more is sent after the first that reached no queue
     /// (`stops_at_unroutable`), that one is sent again by the next run.
     pub(super) fn count(&mut self, open: Open, receipt: &Receipt, stops_at_unroutable: bool) {
@@ -48,12 +61,39 @@ impl Books<'_> {
             Receipt::Refused | Receipt::Unknown(_) => false,
         };
         let written = told.and_then(|()| self.keep(open, receipt, is_done));
-        if let Err(error) = written {
-            if let Some(settled) = self.settled.as_mut() {
-                settled.give_up();
-            }
+        if let Err(error) = self.noticed(written) {
             self.unwritten.get_or_insert(error);
         }
+    }
+
+    /// Writes the receipts that wait.
+    ///
+    /// # Errors
+    /// When that fails; nothing more counts as settled then.
+    pub(super) fn write(&mut self) -> Result<()> {
+        let written = self.results.flush();
+        self.noticed(written)
+    }
+
+    /// Writes everything there is to write.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub(super) fn close(mut self) -> Result<()> {
+        let written = self.results.close();
+        self.noticed(written)?;
+        self.settled.as_mut().map_or(Ok(()), Settled::keep)
+    }
+
+    /// What is settled is not sent again, and so its receipt comes first: without it
+    /// nothing more is settled.
+    fn noticed(&mut self, written: Result<()>) -> Result<()> {
+        if written.is_err()
+            && let Some(settled) = self.settled.as_mut()
+        {
+            settled.give_up();
+        }
+        written
     }
 
     fn keep(&mut self, open: Open, receipt: &Receipt, is_done: bool) -> Result<()> {
@@ -69,7 +109,6 @@ impl Books<'_> {
         if !settled.is_due() {
             return Ok(());
         }
-        // What is settled is not sent again, and so its receipt comes first.
         self.results.flush()?;
         settled.keep()
     }

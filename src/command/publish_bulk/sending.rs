@@ -123,7 +123,7 @@ impl<'s, 'c> Sending<'s, 'c> {
                 signal.map(Ended::Signal)
             } else if items.is_empty() {
                 if self.open.is_empty() {
-                    self.books.results.flush()?;
+                    self.books.write()?;
                 }
                 tokio::select! {
                     biased;

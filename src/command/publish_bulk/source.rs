@@ -85,11 +85,21 @@ impl Source {
             .map_err(|error| cannot_open(what, path, &error))
     }
 
-    /// What tells it from another source.
+    /// What tells it from another source: the flag that named it, and its name.
     pub(super) fn identity(&self) -> String {
         match self {
-            Self::Repeat(_, _, digest) => format!("{}, body {digest}", self.name()),
-            _ => self.name(),
+            Self::JsonLines(_) => format!("--jsonl {}", self.name()),
+            Self::Lines(_) => format!("--lines {}", self.name()),
+            Self::Files(_) => format!("--files {}", self.name()),
+            Self::Repeat(_, _, digest) => format!("--repeat, body {digest}"),
+        }
+    }
+
+    /// The file that is read; none: it is no file that is named.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::JsonLines(path) | Self::Lines(path) => Some(path),
+            Self::Files(_) | Self::Repeat(..) => None,
         }
     }
 
