@@ -7,7 +7,7 @@
 //! | layer | modules | may not |
 //! |---|---|---|
 //! | shell | `command` (one file a command), `cli` (what can be typed) | decide |
-//! | edges | `amqp` (only user of lapin), `management` and `handler::http` (only users of HTTP), `handler`, `dedupe` (only user of redb and Redis), `worker::drive`, `offsets` (files of positions), `query` (only user of jaq), `tls` (files of certificates and keys), `metrics::server` (only user of hyper), `output` (only writer to stdout and stderr) | be imported by decisions |
+//! | edges | `amqp` (only user of lapin), `management` and `handler::http` (only users of HTTP), `handler`, `dedupe` (only user of redb and Redis), `worker::drive`, `offsets` (files of positions), `query` (only user of jaq), `tls` (certificates and keys), `given_file` (small files that flags name), `metrics::server` (only user of hyper), `output` (only writer to stdout and stderr) | be imported by decisions |
 //! | screen | `browse` (what keys do to the browser, and its cells) | do I/O, read a clock |
 //! | decisions | `topologyfile`, `definitions`, `plan`, `routing`, `retry`, `lint`, `proof`, `deadletter`, `doctor`, `graph`, `contract`, `worker::machine` | do I/O, read a clock, roll dice |
 //! | vocabulary | `topology`, `message`, `field`, `secret`, `broker`, `endpoint`, `diagnostic`, `printable`, `error`, `exit` | know who uses it |
@@ -32,6 +32,7 @@ pub mod endpoint;
 pub mod error;
 pub mod exit;
 pub mod field;
+pub mod given_file;
 pub mod graph;
 pub mod handler;
 pub mod lint;

@@ -14,7 +14,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use crate::amqp::alarm::{AlarmWatch, Alarms};
-use crate::amqp::failure::explain;
+use crate::amqp::failure::{explain, refused_by_certificate};
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
 use crate::endpoint::{Endpoint, Mechanism, Transport};
@@ -96,7 +96,7 @@ impl Connection {
     ) -> Result<Self> {
         let doing = format!("connect to {endpoint}");
         let greeting = Greeting::default();
-        let handshake = handshake(endpoint, tls).map_err(|error| error.during(&doing))?;
+        let handshake = handshake(endpoint, tls, limit).map_err(|error| error.during(&doing))?;
         let connected =
             Self::attempt(endpoint, handshake.as_ref(), name, limit, frames, &greeting).await;
         let inner = match connected {
@@ -108,6 +108,11 @@ impl Connection {
                     return Err(error.during(&doing));
                 }
                 let mut error = explain(&error, &doing);
+                if endpoint.mechanism == Mechanism::External
+                    && let Some(names) = handshake.as_ref().and_then(Handshake::login_names)
+                {
+                    error = refused_by_certificate(error, &names);
+                }
                 if let Some(stranger) = greeting.stranger() {
                     error = Error::new(ErrorKind::Unavailable, stranger)
                         .hint("check the port in the URL: brokers listen for AMQP on 5672 and for AMQP over TLS on 5671")
@@ -142,7 +147,7 @@ impl Connection {
     /// The cluster that greets at an endpoint, whether it lets us in or not.
     pub async fn cluster_at(endpoint: &Endpoint, tls: &Tls, limit: Duration) -> Option<String> {
         let greeting = Greeting::default();
-        let handshake = handshake(endpoint, tls).ok()?;
+        let handshake = handshake(endpoint, tls, limit).ok()?;
         let attempt = Self::attempt(
             endpoint,
             handshake.as_ref(),
@@ -390,7 +395,7 @@ fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {
 }
 
 /// What is wrong on this side is known before anything is sent.
-fn handshake(endpoint: &Endpoint, tls: &Tls) -> Result<Option<Handshake>> {
+fn handshake(endpoint: &Endpoint, tls: &Tls, limit: Duration) -> Result<Option<Handshake>> {
     if endpoint.mechanism == Mechanism::External && !tls.has_client_cert() {
         return Err(Error::new(
             ErrorKind::Configuration,
@@ -402,7 +407,7 @@ fn handshake(endpoint: &Endpoint, tls: &Tls) -> Result<Option<Handshake>> {
         Transport::Plain => Ok(None),
         Transport::Tls => {
             Handshake::server_name(&endpoint.host)?;
-            tls.handshake().map(Some)
+            tls.handshake(limit).map(Some)
         }
     }
 }

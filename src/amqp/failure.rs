@@ -6,6 +6,7 @@ use lapin::ErrorKind as LapinKind;
 use lapin::protocol::AMQPError;
 
 use crate::error::{Error, ErrorKind};
+use crate::tls::LoginNames;
 
 /// What was being done when it failed; words the error.
 pub(super) fn explain(error: &lapin::Error, doing: &str) -> Error {
@@ -34,6 +35,22 @@ pub(super) fn explain(error: &lapin::Error, doing: &str) -> Error {
         .during(doing),
         other => Error::new(ErrorKind::Protocol, format!("unexpected: {other:?}")).during(doing),
     }
+}
+
+/// A login with a certificate knows no password: what to check are its names.
+pub(super) fn refused_by_certificate(error: Error, names: &LoginNames) -> Error {
+    if error.kind() != ErrorKind::AccessRefused || !error.message().contains("Login was refused") {
+        return error;
+    }
+    let whole = &names.distinguished;
+    let common = match &names.common {
+        Some(common) => format!("'{common}' with `ssl_cert_login_from = common_name`"),
+        None => "it has no common name to take instead".to_owned(),
+    };
+    let hint = format!(
+        "the broker takes the user from the client certificate: '{whole}' by default (`ssl_cert_login_from = distinguished_name`), {common}; that user must exist there: rabbitmqctl list_users"
+    );
+    error.hint(hint)
 }
 
 /// Whether the broker said that the object does not exist.
@@ -155,6 +172,11 @@ fn lost(error: &io::Error) -> Error {
             "connection refused".to_owned(),
             "start the broker, or check host and port",
         ),
+        // rustls words it with the address of its manual.
+        io::ErrorKind::UnexpectedEof => (
+            "the other side closed the connection without a word".to_owned(),
+            "check that the broker runs, and that this is a port of AMQP (5672, or 5671 over TLS): one of HTTPS, or a proxy, closes like this",
+        ),
         _ => (
             error.to_string(),
             "check that the broker runs and can be reached",
@@ -177,6 +199,38 @@ mod tests {
         assert_eq!(of("is larger than configured max size"), None);
         assert_eq!(of("is larger than configured max size x"), None);
         assert_eq!(of("queue 'a' does not exist"), None);
+    }
+
+    #[test]
+    fn a_certificate_that_is_no_login_is_told_with_its_names() {
+        let refused = |said: &str| {
+            let names = LoginNames {
+                distinguished: "CN=shop,O=Us".to_owned(),
+                common: Some("shop".to_owned()),
+            };
+            let error = Error::new(ErrorKind::AccessRefused, said).hint("check the password");
+            refused_by_certificate(error, &names)
+        };
+        let told = refused("Login was refused using authentication mechanism EXTERNAL").to_string();
+        for part in [
+            "'CN=shop,O=Us' by default",
+            "'shop' with `ssl_cert_login_from",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in {told}");
+        }
+        assert!(!told.contains("password"), "{told}");
+        let other = refused("access to vhost 'v' refused").to_string();
+        assert!(other.contains("password"), "{other}");
+    }
+
+    #[test]
+    fn a_hang_up_is_told_without_an_address_of_rustls() {
+        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "see https://docs.rs/rustls");
+        let told = lost(&error).to_string();
+        assert!(
+            told.contains("HTTPS") && !told.contains("docs.rs"),
+            "{told}"
+        );
     }
 
     #[test]

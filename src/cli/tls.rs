@@ -51,8 +51,9 @@ pub struct TlsArgs {
 
     /// Take any certificate of a server: no protection from who is in between
     ///
-    /// Says so on standard error in every run, --quiet or not. No environment
-    /// variable does this, for one that is left behind would not be seen.
+    /// Says so on standard error in every run that opens TLS, --quiet or not. No
+    /// environment variable does this, for one that is left behind would not be
+    /// seen.
     #[arg(long, global = true)]
     pub insecure: bool,
 }

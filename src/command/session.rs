@@ -1,10 +1,7 @@
 //! What was typed becomes what is meant: endpoints, limits, format.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where the password file is read"
-)]
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,6 +10,7 @@ use crate::amqp::{Connection, Frames};
 use crate::cli::{GlobalArgs, LogFormat, OutputFormat};
 use crate::endpoint::{DEFAULT_URL, Endpoint, ManagementEndpoint, Secret, Transport};
 use crate::error::{Error, ErrorKind, Result};
+use crate::given_file;
 use crate::management::Management;
 use crate::output::{self, Format};
 use crate::tls::{Tls, TlsFiles};
@@ -49,14 +47,7 @@ impl Session {
         };
         let mut endpoints = Endpoint::parse_list(&url)?;
         if let Some(path) = &global.password_file {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Error::new(
-                    ErrorKind::Configuration,
-                    format!("cannot read the password file {}: {error}", path.display()),
-                )
-                .hint("check --password-file (MQ_PASSWORD_FILE)")
-            })?;
-            let password = Secret::new(text.lines().next().unwrap_or_default());
+            let password = password_in(path, global.timeout)?;
             for endpoint in &mut endpoints {
                 endpoint.password = password.clone();
             }
@@ -167,6 +158,11 @@ impl Session {
         addresses(&self.endpoints)
     }
 
+    /// The same of the management API.
+    pub(super) fn management_address(&self) -> String {
+        addresses(&self.management)
+    }
+
     /// Opens an AMQP connection.
     pub(super) async fn connect(&self, name: &str, frames: Frames) -> Result<Connection> {
         self.open(&self.endpoints, name, self.limit, frames).await
@@ -263,6 +259,22 @@ impl Session {
             Format::JsonLines => output::data(&output::json_line(&json())),
         }
     }
+}
+
+/// The first line of a file.
+fn password_in(path: &Path, limit: Duration) -> Result<Secret> {
+    let text = given_file::read(path, limit).and_then(|bytes| {
+        String::from_utf8(bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    });
+    let text = text.map_err(|error| {
+        Error::new(
+            ErrorKind::Configuration,
+            format!("cannot read the password file {}: {error}", path.display()),
+        )
+        .hint("check --password-file (MQ_PASSWORD_FILE)")
+    })?;
+    Ok(Secret::new(text.lines().next().unwrap_or_default()))
 }
 
 /// URLs as they are named in messages.

@@ -47,13 +47,15 @@ pub(super) async fn for_management_within(limit: Duration, session: &Session) ->
         .map(drop)
 }
 
+/// Which of the management APIs answered.
 async fn for_management(deadline: Instant, session: &Session) -> Result<String> {
-    let place = session.management()?.endpoint().to_string();
-    until(deadline, &format!("management at {place}"), async |limit| {
-        session.management_within(limit)?.version().await
+    let what = format!("management at {}", session.management_address());
+    until(deadline, &what, async |limit| {
+        let management = session.management_within(limit)?;
+        management.version().await?;
+        Ok(management.endpoint().to_string())
     })
-    .await?;
-    Ok(place)
+    .await
 }
 
 /// The broker's product and version, and which of the endpoints answered.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::Url;
 
-use super::{Endpoint, Secret, Transport, decode, path_segment, redacted, split};
+use super::{Endpoint, Secret, Transport, comma_too_many, decode, path_segment, redacted, split};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The management API of a broker with the login to use there.
@@ -68,9 +68,12 @@ impl ManagementEndpoint {
     /// Reads a comma-separated list of URLs, to be tried in that order.
     ///
     /// # Errors
-    /// As [`ManagementEndpoint::parse`], for the first one that is wrong.
+    /// As [`ManagementEndpoint::parse`], for the first one that is wrong, and for
+    /// a comma without a URL.
     pub fn parse_list(text: &str, amqp: &Endpoint) -> Result<Vec<Self>> {
-        let urls = split(text, "http");
+        let urls = split(text, "http").ok_or_else(|| {
+            comma_too_many("management URLs (--management-url, MQ_MANAGEMENT_URL)")
+        })?;
         urls.iter()
             .map(|url| Self::parse(url.trim(), amqp))
             .collect()

@@ -151,9 +151,11 @@ impl Endpoint {
     /// separates only where a new URL begins: passwords may hold one too.
     ///
     /// # Errors
-    /// As [`Endpoint::parse`], for the first one that is wrong.
+    /// As [`Endpoint::parse`], for the first one that is wrong, and for a comma
+    /// without a URL.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
-        let urls = split(text, "amqp");
+        let urls =
+            split(text, "amqp").ok_or_else(|| comma_too_many("AMQP URLs (--url, MQ_URL)"))?;
         urls.iter().map(|url| Self::parse(url.trim())).collect()
     }
 
@@ -195,19 +197,32 @@ impl fmt::Display for Endpoint {
 }
 
 /// The URLs of a list: a comma separates only where a new URL begins, which
-/// starts with `scheme`.
-fn split(text: &str, scheme: &str) -> Vec<String> {
+/// starts with `scheme`. `None`: there is none next to a comma that separates.
+fn split(text: &str, scheme: &str) -> Option<Vec<String>> {
     let mut urls: Vec<String> = Vec::new();
+    let mut is_separated = false;
     for piece in text.split(',') {
+        let begins = piece.trim_start().starts_with(scheme);
         match urls.last_mut() {
-            Some(url) if !piece.trim_start().starts_with(scheme) => {
+            Some(_) if begins && is_separated => return None,
+            Some(url) if !begins => {
                 url.push(',');
                 url.push_str(piece);
             }
             _ => urls.push(piece.to_owned()),
         }
+        is_separated = piece.trim().is_empty();
     }
-    urls
+    let is_one = urls.len() == 1 && text.trim().is_empty();
+    (is_one || !is_separated).then_some(urls)
+}
+
+fn comma_too_many(list: &str) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!("the list of {list} has a comma too many: no URL stands between it and the next comma, or an end"),
+    )
+    .hint("take the comma away; one that belongs to a name or a password is written %2c")
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -363,6 +378,26 @@ mod tests {
         );
         let error = Endpoint::parse_list("amqp://u:ses,ame@h:x/v").expect_err("bad port");
         assert!(!error.to_string().contains("ses"), "{error}");
+    }
+
+    #[test]
+    fn a_comma_without_a_url_is_told() {
+        let amqp = endpoint("amqp://h");
+        for pattern in ["U,", "U, ", ",U", "U,,U", "U, ,U", "U,U,"] {
+            let one = pattern.replace('U', "amqp://u:sesame@h/v");
+            let two = pattern.replace('U', "http://u:sesame@h:15672");
+            for error in [
+                Endpoint::parse_list(&one).expect_err(&one),
+                ManagementEndpoint::parse_list(&two, &amqp).expect_err(&two),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::Configuration);
+                assert!(error.message().contains("a comma too many"), "{error}");
+                assert!(!error.to_string().contains("sesame"), "{error}");
+            }
+        }
+        for good in ["amqp://u:a,,b@h/v", "amqp://u:,@h/v", "amqp://h/v%2c"] {
+            assert!(Endpoint::parse_list(good).is_ok(), "{good}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where requests go: the nodes of a broker, of which the first that can be
 //! reached is asked, and kept.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -74,17 +75,30 @@ impl Reach {
         let count = self.others.len() + 1;
         let start = self.current.load(Ordering::Relaxed);
         let mut failures: Vec<Error> = Vec::new();
+        let mut over_tls: Option<Error> = None;
         for step in 0..count {
             let index = (start + step) % count;
             let node = self.node(index);
             match node.request(ask).send().await {
                 Ok(response) => {
                     self.current.store(index, Ordering::Relaxed);
+                    if node.handshake.is_none()
+                        && let Some(error) = &over_tls
+                    {
+                        tracing::warn!(
+                            endpoint = %node.endpoint,
+                            instead_of = error.message(),
+                            "asked the management API without TLS, because the URLs with it did not work"
+                        );
+                    }
                     return Ok(response);
                 }
                 Err(error) => {
                     let told = node.unreachable(&error, doing);
                     tracing::info!(error = told.message(), "cannot connect");
+                    if node.handshake.is_some() {
+                        over_tls = Some(told.clone());
+                    }
                     failures.push(told);
                     if !error.is_connect() {
                         break;
@@ -134,7 +148,7 @@ impl Node {
         let handshake = match endpoint.tls_host() {
             Some(host) => {
                 Handshake::server_name(host)?;
-                Some(tls.handshake()?)
+                Some(tls.handshake(limit)?)
             }
             None => None,
         };
@@ -198,11 +212,47 @@ impl Node {
                 "{doing}: cannot reach the management API at {endpoint}"
             ));
         }
-        let cause = root(error);
+        let (cause, hint) = match stranger(error, self.handshake.is_some()) {
+            Some((cause, hint)) => (cause.to_owned(), hint),
+            None => (
+                root(error).to_string(),
+                "enable it on the broker (`rabbitmq-plugins enable rabbitmq_management`), or set --management-url (MQ_MANAGEMENT_URL)",
+            ),
+        };
         Error::new(
             ErrorKind::Unavailable,
             format!("{doing}: cannot reach the management API at {endpoint} ({cause})"),
         )
-        .hint("enable it on the broker (`rabbitmq-plugins enable rabbitmq_management`), or set --management-url (MQ_MANAGEMENT_URL)")
+        .hint(hint)
+    }
+}
+
+/// What answers there when it is not HTTP; HTTP itself only knows that it is not.
+fn stranger(error: &reqwest::Error, over_tls: bool) -> Option<(&'static str, &'static str)> {
+    let cause = root(error);
+    let hung_up = cause
+        .downcast_ref::<io::Error>()
+        .is_some_and(|it| it.kind() == io::ErrorKind::UnexpectedEof);
+    let text = cause.to_string();
+    if text.starts_with("invalid HTTP") {
+        Some((
+            "what answers there does not speak HTTP",
+            if over_tls {
+                "AMQP's ports (5671, 5672) belong into --url; the management API over HTTPS is usually on 15671"
+            } else {
+                "if it is the port for HTTPS (usually 15671), write https:// in --management-url (MQ_MANAGEMENT_URL); AMQP's ports (5672, 5671) belong into --url"
+            },
+        ))
+    } else if hung_up || text.contains("close_notify") || text.starts_with("connection closed") {
+        Some((
+            "the other side closed the connection without an answer",
+            if over_tls {
+                "the node may be stopping; else check the port: the management API over HTTPS is usually on 15671; AMQP's ports belong into --url"
+            } else {
+                "the node may be stopping; else check the port: a management API over HTTPS wants https:// in --management-url (MQ_MANAGEMENT_URL), and is usually on 15671; without TLS it is on 15672"
+            },
+        ))
+    } else {
+        None
     }
 }

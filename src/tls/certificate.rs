@@ -3,7 +3,7 @@
 //! Only for messages, and for a server's certificate that is itself the trusted
 //! one; whether a chain holds is webpki's to say. Read as RFC 5280 lays it out.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The parts of a certificate that are told.
@@ -19,20 +19,47 @@ pub(super) struct Certificate {
     pub(super) public_key: Vec<u8>,
 }
 
-/// A distinguished name, such as `CN=broker,O=Shop`.
+/// A distinguished name, such as `CN=broker,O=Shop`, as RFC 4514 writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name(String);
+pub(super) struct Name {
+    whole: String,
+    common: Vec<String>,
+}
 
-#[cfg(test)]
 impl Name {
+    #[cfg(test)]
     pub(super) fn of(text: &str) -> Self {
-        Self(text.to_owned())
+        let common = text.strip_prefix("CN=").map(str::to_owned);
+        Self {
+            whole: text.to_owned(),
+            common: common.into_iter().collect(),
+        }
+    }
+
+    /// What RabbitMQ takes for the user's name with `ssl_cert_login_from =
+    /// distinguished_name`: it writes all that is not ASCII as `\C3\B6`.
+    pub(super) fn distinguished(&self) -> String {
+        let mut text = String::new();
+        for byte in self.whole.bytes() {
+            match byte {
+                b' '..=b'}' => text.push(char::from(byte)),
+                other => {
+                    let _ = write!(text, "\\{other:02X}");
+                }
+            }
+        }
+        text
+    }
+
+    /// The same with `ssl_cert_login_from = common_name`; several are joined by commas.
+    pub(super) fn common(&self) -> Option<String> {
+        (!self.common.is_empty()).then(|| self.common.join(","))
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_str() {
+        match self.whole.as_str() {
             "" => f.write_str("without a name"),
             name => write!(f, "'{name}'"),
         }
@@ -161,27 +188,104 @@ impl<'a> Der<'a> {
     }
 }
 
-/// The attributes that people know, most specific first; others are left out.
+/// All attributes, most specific first, as RFC 4514 has them.
 fn name(der: &[u8]) -> Option<Name> {
     let mut parts = Vec::new();
+    let mut common = Vec::new();
     let mut sets = Der(der);
     while let Some((tag, set)) = sets.next() {
         let mut pairs = Der((tag == SET).then_some(set)?);
+        let mut together = Vec::new();
         while let Some(pair) = pairs.take(SEQUENCE) {
             let mut pair = Der(pair);
-            let oid = pair.take(OID)?;
+            let kind = attribute(pair.take(OID)?);
             let (_, value) = pair.next()?;
-            let known = match oid {
-                [0x55, 0x04, 0x03] => "CN",
-                [0x55, 0x04, 0x0a] => "O",
-                [0x55, 0x04, 0x0b] => "OU",
-                _ => continue,
-            };
-            parts.push(format!("{known}={}", String::from_utf8_lossy(value)));
+            let value = String::from_utf8_lossy(value);
+            together.push(format!("{kind}={}", escaped(&value)));
+            if kind == "CN" {
+                common.push(value.into_owned());
+            }
         }
+        parts.push(together.join("+"));
     }
     parts.reverse();
-    Some(Name(parts.join(",")))
+    Some(Name {
+        whole: parts.join(","),
+        common,
+    })
+}
+
+/// An attribute's name as RabbitMQ writes it, else its numbers with dots.
+fn attribute(oid: &[u8]) -> String {
+    let known = match oid {
+        [0x55, 0x04, last] => match last {
+            3 => "CN",
+            4 => "SN",
+            5 => "SERIALNUMBER",
+            6 => "C",
+            7 => "L",
+            8 => "ST",
+            9 => "STREET",
+            10 => "O",
+            11 => "OU",
+            12 => "TITLE",
+            42 => "GIVENNAME",
+            43 => "INITIALS",
+            44 => "GENERATIONQUALIFIER",
+            65 => "PSEUDONYM",
+            _ => "",
+        },
+        // 0.9.2342.19200300.100.1.1 and .25
+        [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01] => "UID",
+        [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19] => "DC",
+        // 1.2.840.113549.1.9.1
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x01] => "EMAILADDRESS",
+        _ => "",
+    };
+    if known.is_empty() {
+        numbers(oid)
+    } else {
+        known.to_owned()
+    }
+}
+
+fn numbers(oid: &[u8]) -> String {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut number: u64 = 0;
+    for byte in oid {
+        number = number.wrapping_shl(7) | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            if numbers.is_empty() {
+                // The first two are kept in one.
+                let first = (number / 40).min(2);
+                numbers.push(first);
+                number -= first * 40;
+            }
+            numbers.push(number);
+            number = 0;
+        }
+    }
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    words.join(".")
+}
+
+/// RFC 4514, section 2.4.
+fn escaped(value: &str) -> String {
+    let last = value.chars().count().saturating_sub(1);
+    let mut text = String::new();
+    for (at, c) in value.chars().enumerate() {
+        let is_special = match c {
+            '"' | '+' | ',' | ';' | '<' | '>' | '\\' => true,
+            '#' => at == 0,
+            ' ' => at == 0 || at == last,
+            _ => false,
+        };
+        if is_special {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -209,11 +313,36 @@ mod tests {
         parameters.not_after = date_time_ymd(2051, 3, 4);
         let read = Certificate::read(&certificate(&parameters, &key)).expect("readable");
         assert_eq!(read.subject.to_string(), "'CN=broker,O=Shöp'");
+        assert_eq!(read.subject.distinguished(), "CN=broker,O=Sh\\C3\\B6p");
+        assert_eq!(read.subject.common().as_deref(), Some("broker"));
         assert!(read.is_self_signed());
         assert!(read.public_key.ends_with(key.public_key_raw()));
         assert_eq!(date(read.not_before), "2020-01-02T00:00:00Z");
         assert_eq!(date(read.not_after), "2051-03-04T00:00:00Z");
         assert_eq!(date(u64::MAX), "the end of time");
+    }
+
+    #[test]
+    fn names_are_written_as_the_broker_writes_them() {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new(vec![]).expect("no name");
+        parameters.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, value) in [
+            (DnType::CountryName, "DE"),
+            (DnType::StateOrProvinceName, "BY"),
+            (DnType::LocalityName, "Hof"),
+            (DnType::OrganizationName, "A, B+C"),
+            (DnType::CustomDnType(vec![2, 5, 4, 13]), "why"),
+            (DnType::CommonName, " x#y "),
+        ] {
+            parameters.distinguished_name.push(kind, value);
+        }
+        let read = Certificate::read(&certificate(&parameters, &key)).expect("readable");
+        assert_eq!(
+            read.subject.to_string(),
+            r"'CN=\ x#y\ ,2.5.4.13=why,O=A\, B\+C,L=Hof,ST=BY,C=DE'"
+        );
+        assert_eq!(read.subject.common().as_deref(), Some(" x#y "));
     }
 
     #[test]

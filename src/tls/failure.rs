@@ -1,19 +1,22 @@
 //! What a failed handshake means, in words that name the certificate and the flag.
 
+mod refused;
+
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio_rustls::rustls::{
-    AlertDescription, CertificateError, Error as TlsError, InvalidMessage, PeerIncompatible,
-};
+use tokio_rustls::rustls::{CertificateError, Error as TlsError, InvalidMessage, PeerIncompatible};
 
 use super::Wanted;
 use super::certificate::{Certificate, date};
 use super::files::Identity;
 use crate::error::{Error, ErrorKind};
+
+pub(super) use refused::hang_up;
+use refused::refused;
 
 /// Where it failed, and what was seen before.
 pub(super) struct Scene<'a> {
@@ -28,6 +31,8 @@ pub(super) struct Scene<'a> {
     pub(super) ca: Option<&'a Path>,
     pub(super) trusted: &'a [Certificate],
     pub(super) identity: Option<&'a Identity>,
+    /// In seconds since 1970.
+    pub(super) now: u64,
 }
 
 /// The error of rustls in a chain of errors, wherever it hides.
@@ -68,25 +73,6 @@ fn as_io<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e io::Error> {
     })
 }
 
-/// A server that does not like what it sees may just hang up.
-pub(super) fn hang_up(scene: &Scene<'_>) -> Option<Error> {
-    match scene.identity {
-        _ if !scene.asked => None,
-        None => Some(no_client_certificate(scene)),
-        Some(identity) => Some(unavailable(
-            format!(
-                "{} hung up when it saw the client certificate in {} ({}, issued by {}, in date until {})",
-                server(scene),
-                identity.path.display(),
-                identity.certificate.subject,
-                identity.certificate.issuer,
-                date(identity.certificate.not_after)
-            ),
-            is_taken_when(scene),
-        )),
-    }
-}
-
 pub(super) fn refusal(error: &TlsError, scene: &Scene<'_>) -> Error {
     match error {
         TlsError::InvalidCertificate(wrong) => untrusted(wrong, scene),
@@ -101,7 +87,7 @@ pub(super) fn refusal(error: &TlsError, scene: &Scene<'_>) -> Error {
                 ),
                 Wanted::Management => (
                     "what answers there does not speak TLS",
-                    "write http:// for this port in --management-url (MQ_MANAGEMENT_URL); HTTPS is usually on 15671",
+                    "if it is the management API without TLS (usually 15672), write http:// in --management-url (MQ_MANAGEMENT_URL); HTTPS is usually on 15671, and AMQP's ports (5672, 5671) belong into --url",
                 ),
             };
             unavailable(what.to_owned(), hint.to_owned())
@@ -192,6 +178,12 @@ fn untrusted(wrong: &CertificateError, scene: &Scene<'_>) -> Error {
                 "have it made with extendedKeyUsage=serverAuth".to_owned(),
             )
         }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => unavailable(
+            format!("{shown}, or one above it, is signed in a way that is not safe any more, such as with SHA-1, or too rare to be known"),
+            "have it signed with SHA-256, SHA-384 or SHA-512, by a key that is RSA, ECDSA (P-256, P-384) or Ed25519"
+                .to_owned(),
+        ),
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             unavailable(
                 format!("{shown} is that of a CA and not one for a server"),
@@ -209,10 +201,22 @@ fn untrusted(wrong: &CertificateError, scene: &Scene<'_>) -> Error {
             )
         }
         other => unavailable(
-            format!("{shown} cannot be trusted: {}", TlsError::from(other.clone())),
+            format!("{shown} cannot be trusted: {}", flaw(other)),
             "have it made again; `openssl x509 -noout -text -in FILE` shows what is in it"
                 .to_owned(),
         ),
+    }
+}
+
+/// The flaws that have no way out of their own.
+const fn flaw(wrong: &CertificateError) -> &'static str {
+    match wrong {
+        CertificateError::BadEncoding => "it is damaged",
+        CertificateError::Revoked => "it was revoked",
+        CertificateError::UnhandledCriticalExtension => {
+            "it has a critical extension that is not known here"
+        }
+        _ => "it is made in a way that is not taken",
     }
 }
 
@@ -240,6 +244,14 @@ fn unknown_issuer(shown: &str, scene: &Scene<'_>) -> Error {
                 _ => "name the CA's certificate with --ca-cert FILE (MQ_CA_CERT)".to_owned(),
             },
         ),
+        Some(path) if is_of_another_key(scene) => unavailable(
+            format!(
+                "{shown} {issued}, and {} trusts one of that very name, but with another key",
+                path.display()
+            ),
+            "the CA may have been made anew: take its present certificate from where the server has its own, and name that with --ca-cert (MQ_CA_CERT)"
+                .to_owned(),
+        ),
         Some(path) => {
             let trusted: Vec<String> = scene
                 .trusted
@@ -266,6 +278,14 @@ fn unknown_issuer(shown: &str, scene: &Scene<'_>) -> Error {
             )
         }
     }
+}
+
+/// Whether who issued it is trusted by name: then it can only be the key.
+fn is_of_another_key(scene: &Scene<'_>) -> bool {
+    scene.peer.is_some_and(|peer| {
+        let mut trusted = scene.trusted.iter();
+        trusted.any(|one| one.subject == peer.issuer)
+    })
 }
 
 fn wrong_name(shown: &str, presented: &[String], scene: &Scene<'_>) -> Error {
@@ -305,82 +325,6 @@ fn plain(presented: &str) -> &str {
         .split_once('(')
         .and_then(|(_, rest)| rest.strip_suffix(')'))
         .map_or(presented, |name| name.trim_matches('"'))
-}
-
-fn no_client_certificate(scene: &Scene<'_>) -> Error {
-    unavailable(
-        format!(
-            "{} wants a client certificate, and none was given",
-            server(scene)
-        ),
-        "give it with --client-cert FILE (MQ_CLIENT_CERT) and --client-key FILE (MQ_CLIENT_KEY)"
-            .to_owned(),
-    )
-}
-
-/// The other side says that it does not go on.
-fn refused(alert: AlertDescription, scene: &Scene<'_>) -> Error {
-    let server = server(scene);
-    match scene.identity {
-        None if scene.asked => no_client_certificate(scene),
-        Some(identity) if scene.asked && is_about_certificates(alert) => {
-            let ours = &identity.certificate;
-            let reason = match alert {
-                AlertDescription::CertificateExpired => {
-                    format!("it expired on {}", date(ours.not_after))
-                }
-                AlertDescription::UnknownCA => {
-                    format!("it does not know its issuer {}", ours.issuer)
-                }
-                _ => format!("{alert:?}"),
-            };
-            unavailable(
-                format!(
-                    "{server} refuses the client certificate in {} ({}): {reason}",
-                    identity.path.display(),
-                    ours.subject
-                ),
-                is_taken_when(scene),
-            )
-        }
-        _ => {
-            let hint = match alert {
-                AlertDescription::ProtocolVersion => {
-                    "switch TLS 1.2 or 1.3 on there (`ssl_options.versions`)"
-                }
-                AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-                    "it has no cipher in common with us, or its certificate is of an unusual kind; its log says more"
-                }
-                _ => "its log says more",
-            };
-            unavailable(
-                format!("{server} refused the TLS handshake ({alert:?})"),
-                hint.to_owned(),
-            )
-        }
-    }
-}
-
-fn is_taken_when(scene: &Scene<'_>) -> String {
-    format!(
-        "it must be in date and issued by a CA in `{}.cacertfile` of the server; what is between goes into --client-cert too",
-        settings(scene)
-    )
-}
-
-const fn is_about_certificates(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::CertificateRequired
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied
-            | AlertDescription::HandshakeFailure
-    )
 }
 
 #[cfg(test)]

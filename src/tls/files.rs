@@ -1,11 +1,8 @@
 //! The files with certificates and keys: what is in them, or what is wrong with them.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the edge where certificates and keys are read"
-)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
@@ -17,6 +14,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::certificate::Certificate;
 use crate::error::{Error, ErrorKind, Result};
+use crate::given_file;
 
 /// What a file is for; words its errors.
 #[derive(Clone, Copy)]
@@ -59,8 +57,11 @@ impl Identity {
 }
 
 /// The certificates to trust.
-pub(super) fn ca_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    certificates(&read(path, Role::Ca)?, path, Role::Ca)
+pub(super) fn ca_certificates(
+    path: &Path,
+    limit: Duration,
+) -> Result<Vec<CertificateDer<'static>>> {
+    certificates(&read(path, Role::Ca, limit)?, path, Role::Ca)
 }
 
 /// A verifier that trusts these certificates and no others.
@@ -95,11 +96,12 @@ pub(super) fn identity(
     cert: &Path,
     key: Option<&Path>,
     provider: &CryptoProvider,
+    limit: Duration,
 ) -> Result<Identity> {
-    let cert_text = read(cert, Role::Cert)?;
+    let cert_text = read(cert, Role::Cert, limit)?;
     let chain = certificates(&cert_text, cert, Role::Cert)?;
     let key_der = match key {
-        Some(path) => private_key(&read(path, Role::Key)?, path, Role::Key)?,
+        Some(path) => private_key(&read(path, Role::Key, limit)?, path, Role::Key)?,
         None => private_key(&cert_text, cert, Role::Cert)?,
     };
     let certificate = chain
@@ -145,8 +147,8 @@ pub(super) fn identity(
     })
 }
 
-fn read(path: &Path, role: Role) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
+fn read(path: &Path, role: Role, limit: Duration) -> Result<Vec<u8>> {
+    let bytes = given_file::read(path, limit).map_err(|error| {
         Error::new(
             ErrorKind::Configuration,
             format!(
@@ -156,6 +158,11 @@ fn read(path: &Path, role: Role) -> Result<Vec<u8>> {
             ),
         )
         .hint(format!("check {}", role.flag()))
+    })?;
+    // Editors of Windows put a byte order mark in front, which is no part of PEM.
+    Ok(match bytes.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) => rest.to_vec(),
+        None => bytes,
     })
 }
 
@@ -167,11 +174,20 @@ fn wrong(path: &Path, role: Role, what: &str) -> Error {
     .hint(format!("check {}", role.flag()))
 }
 
+/// DER is one SEQUENCE, of a length that is short (a byte of it), long or, in BER,
+/// unknown. No text begins with the latter two.
+fn is_der(bytes: &[u8]) -> bool {
+    match bytes {
+        [0x30, 0x80..=0x84, ..] => true,
+        [0x30, length, rest @ ..] => usize::from(*length) == rest.len(),
+        _ => false,
+    }
+}
+
 type Section = (SectionKind, Vec<u8>);
 
 fn sections(bytes: &[u8], path: &Path, role: Role) -> Result<Vec<Section>> {
-    // DER is a SEQUENCE; no text begins with it.
-    if bytes.starts_with(&[0x30, 0x82]) || bytes.starts_with(&[0x30, 0x81]) {
+    if is_der(bytes) {
         return Err(wrong(path, role, "is not PEM but DER or PKCS#12").hint(format!(
             "convert it with `openssl x509 -inform der`, `openssl pkey -inform der` or `openssl pkcs12 -nodes`, and name the new file with {}",
             role.flag()
@@ -231,4 +247,25 @@ fn private_key(bytes: &[u8], path: &Path, role: Role) -> Result<PrivateKeyDer<'s
         )
         .hint("give the key of the certificate in --client-cert with --client-key FILE (MQ_CLIENT_KEY)"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn der_is_told_from_text() {
+        for (bytes, is) in [
+            (&[0x30, 0x82, 0x01, 0x0a, 0x02][..], true),
+            (&[0x30, 0x81, 0x87, 0x02], true),
+            (&[0x30, 0x80, 0x02], true),
+            (&[0x30, 0x02, 0x05, 0x00], true),
+            (b"0.1", false),
+            (b"0", false),
+            (b"", false),
+            (b"-----BEGIN", false),
+        ] {
+            assert_eq!(is_der(bytes), is, "{bytes:?}");
+        }
+    }
 }

@@ -7,6 +7,10 @@
 //!
 //! Servers are checked by rustls: TLS 1.2 and 1.3, the whole chain, its dates and
 //! the name connected to, which may be an IP address. Revocation is not checked.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the edge where dates of certificates meet the clock"
+)]
 
 mod certificate;
 mod failure;
@@ -15,6 +19,7 @@ mod verify;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls_platform_verifier::Verifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
@@ -97,16 +102,16 @@ impl Tls {
         self.0.files != TlsFiles::default()
     }
 
-    /// Prepares connections to one server. The first call reads the files, or the
-    /// system's store.
+    /// Prepares connections to one server. The first call reads the files, each
+    /// within `limit`, or the system's store.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`] when one of them cannot be used.
-    pub fn handshake(&self) -> Result<Handshake> {
+    pub fn handshake(&self, limit: Duration) -> Result<Handshake> {
         let settings = &self.0;
         let loaded = settings
             .loaded
-            .get_or_init(|| load(&settings.files))
+            .get_or_init(|| load(&settings.files, limit))
             .as_ref()
             .map_err(Clone::clone)?;
         let record: Arc<Mutex<Record>> = Arc::default();
@@ -169,6 +174,17 @@ impl Handshake {
         })
     }
 
+    /// The names of our certificate that a broker may take for the user's.
+    #[must_use]
+    pub fn login_names(&self) -> Option<LoginNames> {
+        let loaded = self.tls.0.loaded.get()?.as_ref().ok()?;
+        let subject = &loaded.identity.as_ref()?.certificate.subject;
+        Some(LoginNames {
+            distinguished: subject.distinguished(),
+            common: subject.common(),
+        })
+    }
+
     /// What went wrong, when `error` comes from TLS: with the name that the
     /// certificate had to be for, and the way out.
     #[must_use]
@@ -195,13 +211,29 @@ impl Handshake {
             ca: settings.files.ca_cert.as_deref(),
             trusted: &trusted,
             identity: loaded.identity.as_ref(),
+            now: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_secs()),
         };
         match failure::cause(error) {
-            Some(cause) => Some(refusal(cause, &scene)),
+            Some(cause) => {
+                tracing::debug!(%cause, "TLS failed");
+                Some(refusal(cause, &scene))
+            }
             None if failure::is_hang_up(error) => failure::hang_up(&scene),
             None => None,
         }
     }
+}
+
+/// What a broker may take for the user's name when a certificate is the login:
+/// `ssl_cert_login_from` decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginNames {
+    /// `distinguished_name`, the default.
+    pub distinguished: String,
+    /// `common_name`, where the certificate has one.
+    pub common: Option<String>,
 }
 
 /// What is spoken inside TLS; decides what a message calls the other side.
@@ -213,15 +245,15 @@ pub enum Wanted {
     Management,
 }
 
-fn load(files: &TlsFiles) -> Result<Loaded> {
+fn load(files: &TlsFiles, limit: Duration) -> Result<Loaded> {
     let provider = Arc::new(ring::default_provider());
     let identity = files
         .client_cert
         .as_deref()
-        .map(|cert| files::identity(cert, files.client_key.as_deref(), &provider))
+        .map(|cert| files::identity(cert, files.client_key.as_deref(), &provider, limit))
         .transpose()?;
     let trusted: Arc<[CertificateDer<'static>]> = match &files.ca_cert {
-        Some(path) if !files.insecure => files::ca_certificates(path)?.into(),
+        Some(path) if !files.insecure => files::ca_certificates(path, limit)?.into(),
         _ => Arc::default(),
     };
     let verifier = if files.insecure {

@@ -180,6 +180,15 @@ fn a_broker_that_wants_a_certificate_gets_it_or_is_told_of() {
         "'CN=old'",
         "2020-01-02T00:00:00Z",
     ]);
+    let (ran, path) = with(&node.authority.issue_with("early", &[], not_yet));
+    let ran = ran.code(69).says(&[
+        &path,
+        "'CN=early'",
+        "it is not valid before 2400-01-02T00:00:00Z",
+    ]);
+    assert!(!ran.stderr.contains("expired"), "{}", ran.stderr);
+    let (ran, _) = with(&self_signed("self", &[]));
+    ran.code(69).says(&["'CN=self'"]);
     let (ran, _) = with(&node.authority.issue_with("good", &[], for_clients));
     ran.code(0);
     // A certificate does not replace the password.
@@ -214,7 +223,12 @@ fn a_certificate_can_be_the_login() {
         .env("MQ_CLIENT_CERT", nobody.path())
         .run()
         .code(77)
-        .says(&["Login was refused", "EXTERNAL"]);
+        .says(&[
+            "Login was refused",
+            "EXTERNAL",
+            "'CN=mq-test-nobody' by default",
+            "'mq-test-nobody' with `ssl_cert_login_from = common_name`",
+        ]);
     // The management API has a login of its own.
     let address = required("MQ_TLS_MANAGEMENT_URL").replace("guest:guest@", "");
     let list = node.mq(["dlq", "list", "-u", &external, "--management-url", &address]);
@@ -319,6 +333,23 @@ fn a_port_that_speaks_otherwise_is_told() {
         .run()
         .code(69)
         .says(&["does not speak TLS", "http://"]);
+    let list = |address: &str| {
+        node.mq(["dlq", "list", "--management-url", address])
+            .run()
+            .code(69)
+    };
+    let management = required("MQ_TLS_MANAGEMENT_URL");
+    list(&management.replace("https:", "http:")).says(&["https://", "--management-url"]);
+    list(&format!("http://guest:guest@{}", node.vhost.address())).says(&["does not speak HTTP"]);
+    list(&format!("https://guest:guest@{}", node.vhost.address())).says(&["AMQP's ports"]);
+    let address = management.rsplit('@').next().unwrap();
+    let ran = node
+        .publish()
+        .args(["-u", &format!("amqps://guest:guest@{address}/%2f")])
+        .run()
+        .code(69)
+        .says(&["HTTP"]);
+    assert!(!ran.stderr.contains("docs.rs"), "{}", ran.stderr);
     let tls = required("MQ_TLS_URL").replace("amqps:", "amqp:");
     let ran = node.publish().args(["-u", &tls]).run();
     assert!([69, 76].contains(&ran.code), "{}", ran.stderr);

@@ -40,3 +40,22 @@ fn amqp_alone_is_enough_when_asked_for() {
         .code(69)
         .says(&["management at http://127.0.0.1:1"]);
 }
+
+#[test]
+fn names_the_management_api_that_answered() {
+    let vhost = Vhost::new();
+    let good = vhost.management_url.clone();
+    let wait = |urls: &str| {
+        vhost
+            .mq(["wait", "--for", "2s", "-o", "json"])
+            .env("MQ_MANAGEMENT_URL", urls)
+            .run()
+    };
+    let json = wait(&format!("http://127.0.0.1:1,{good}")).code(0).json();
+    let named = json["management"].as_str().expect("a URL");
+    let address = good.rsplit('@').next().expect("an address");
+    assert!(named.ends_with(address.trim_end_matches('/')), "{named}");
+    wait("http://127.0.0.1:1,http://127.0.0.2:1")
+        .code(69)
+        .says(&["management at http://127.0.0.1:1, http://127.0.0.2:1"]);
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the bottom up; each may use only what stands before it, itself,
 /// and what is listed as its exception.
-const LAYERS: [(&str, &[&str]); 32] = [
+const LAYERS: [(&str, &[&str]); 33] = [
     ("exit", &[]),
     ("error", &[]),
     ("field", &[]),
@@ -35,6 +35,7 @@ const LAYERS: [(&str, &[&str]); 32] = [
     ("doctor", &[]),
     ("graph", &["topologyfile"]),
     ("query", &[]),
+    ("given_file", &[]),
     ("tls", &[]),
     ("amqp", &[]),
     ("management", &[]),

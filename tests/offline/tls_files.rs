@@ -1,8 +1,11 @@
 //! Files of certificates and keys that are wrong: exit 78, before anything is sent.
-#![expect(clippy::disallowed_methods, reason = "writes a file that is no text")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "writes files that are no text, and watches the clock"
+)]
 
 use crate::support::certificates::{Authority, Issued};
-use crate::support::{Mq, Ran, TextFile};
+use crate::support::{Mq, Ran, TextFile, pipe};
 
 /// Nobody listens there; a file is read before that matters.
 fn run(args: &[&str]) -> Ran {
@@ -121,6 +124,72 @@ fn der_is_told_with_how_to_convert_it() {
     run(&["--ca-cert", &path])
         .code(78)
         .says(&["is not PEM but DER or PKCS#12", "openssl x509 -inform der"]);
+}
+
+#[test]
+fn a_byte_order_mark_does_not_matter() {
+    let good = issued();
+    let (ca, both) = (Authority::new("ca").file(), good.file());
+    for file in [&ca, &both] {
+        let text = std::fs::read_to_string(file.path()).expect("read");
+        std::fs::write(file.path(), format!("\u{feff}{text}")).expect("written");
+    }
+    run(&["--ca-cert", &ca.path(), "--client-cert", &both.path()])
+        .code(69)
+        .says(&["connection refused"]);
+}
+
+#[test]
+fn a_pipe_is_waited_for_only_so_long() {
+    let cert = issued().cert_file();
+    let cert = cert.path();
+    let (_folder, path) = pipe();
+    let (cert, path) = (cert.as_str(), path.as_str());
+    for args in [
+        &["--ca-cert", path][..],
+        &["--client-cert", path],
+        &["--client-cert", cert, "--client-key", path],
+        &["--password-file", path],
+    ] {
+        let began = std::time::Instant::now();
+        Mq::new(["publish", "-q", "q", "x", "-u", "amqps://127.0.0.1:1"])
+            .args(["--timeout", "300ms"])
+            .args(args)
+            .run()
+            .code(78)
+            .says(&[path, "nobody wrote it to its end within 300ms"])
+            .says(&[args[args.len() - 2]]);
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+    }
+    // `mq wait` ends with its own limit.
+    Mq::new(["wait", "--for", "300ms", "-u", "amqps://127.0.0.1:1"])
+        .args(["--ca-cert", path])
+        .run()
+        .code(78)
+        .says(&[path, "within 300ms"]);
+}
+
+#[test]
+fn a_pipe_that_is_written_is_read() {
+    let ca = Authority::new("ca");
+    let text = std::fs::read_to_string(ca.file().path()).expect("read");
+    let (_folder, path) = pipe();
+    let to = path.clone();
+    let writer = std::thread::spawn(move || std::fs::write(to, text).expect("written"));
+    run(&["--ca-cert", &path])
+        .code(69)
+        .says(&["connection refused"]);
+    writer.join().expect("done");
+}
+
+#[test]
+fn a_file_without_an_end_is_not_read_to_it() {
+    for flag in ["--ca-cert", "--client-cert", "--password-file"] {
+        run(&[flag, "/dev/zero"])
+            .code(78)
+            .says(&["/dev/zero", "larger than 1 MiB", flag]);
+    }
 }
 
 #[test]

@@ -385,3 +385,13 @@ impl TextFile {
         text.replace(self.folder.path().to_str().unwrap(), "DIR")
     }
 }
+
+/// A named pipe in a folder that goes with the test.
+pub(crate) fn pipe() -> (TempDir, String) {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    mkfifoat(CWD, &path, Mode::RWXU).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}

@@ -7,6 +7,7 @@ use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 
 use super::super::certificate::Name;
 use super::*;
+use tokio_rustls::rustls::AlertDescription;
 
 fn certificate(subject: &str, issuer: &str) -> Certificate {
     Certificate {
@@ -34,6 +35,7 @@ fn told(error: &TlsError, given: &Given<'_>, wanted: Wanted) -> String {
         ca: given.ca,
         trusted: given.trusted,
         identity: None,
+        now: 1_500_000_000,
     };
     let error = refusal(error, &scene);
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -99,7 +101,14 @@ fn each_flaw_of_a_certificate_is_named_with_the_way_out() {
         ),
         (
             CertificateError::Revoked,
-            ["cannot be trusted", "openssl x509"],
+            ["cannot be trusted: it was revoked", "openssl x509"],
+        ),
+        (
+            CertificateError::UnsupportedSignatureAlgorithmContext {
+                signature_algorithm_id: vec![42],
+                supported_algorithms: vec![],
+            },
+            ["such as with SHA-1", "SHA-256"],
         ),
     ] {
         let text = told(&TlsError::from(flaw), &given, Wanted::Amqp);
@@ -130,6 +139,29 @@ fn a_file_of_trusted_certificates_is_named_with_whom_it_trusts() {
         "management.ssl.certfile",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+#[test]
+fn a_ca_of_the_same_name_with_another_key_is_told_apart() {
+    let peer = certificate("CN=broker", "CN=ca");
+    let trusted = [certificate("CN=ca", "CN=ca")];
+    let given = Given {
+        peer: &peer,
+        trusted: &trusted,
+        ca: Some(Path::new("/ca.pem")),
+        asked: false,
+    };
+    for flaw in [
+        CertificateError::UnknownIssuer,
+        CertificateError::BadSignature,
+    ] {
+        let text = told(&TlsError::from(flaw), &given, Wanted::Amqp);
+        assert!(
+            text.contains("of that very name, but with another key"),
+            "{text}"
+        );
+        assert!(text.contains("made anew"), "{text}");
     }
 }
 

@@ -71,6 +71,20 @@ fn the_next_node_is_asked_when_one_has_no_management() {
     node.mq(["dlq", "list", "--management-url", &urls])
         .run()
         .code(0);
+    // Going on without TLS is told, and not kept quiet.
+    let plain = &node.vhost.management_url;
+    let urls = format!("https://127.0.0.1:1,{plain}");
+    let ran = node
+        .mq(["dlq", "list", "--quiet", "--management-url", &urls])
+        .run()
+        .code(0);
+    let told = ran.stderr.matches("without TLS").count();
+    assert_eq!(told, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("https://127.0.0.1:1"), "{}", ran.stderr);
+    let urls = format!("http://127.0.0.1:1,{plain}");
+    let ran = node.mq(["dlq", "list", "--management-url", &urls]).run();
+    let ran = ran.code(0);
+    assert!(!ran.stderr.contains("without TLS"), "{}", ran.stderr);
     node.mq([
         "dlq",
         "list",
