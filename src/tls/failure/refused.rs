@@ -85,7 +85,8 @@ fn reason(alert: AlertDescription, ours: &Certificate, now: u64) -> String {
             "it is good, but what it is for is not allowed".to_owned()
         }
         AlertDescription::UnsupportedCertificate => {
-            "it is not one for clients, or of a kind that the server does not know".to_owned()
+            "it is not one for clients, or signed in a way that the server does not take, such as with SHA-1"
+                .to_owned()
         }
         _ => format!(
             "it says only {}; a signature with SHA-1 or a key that is too short are usual reasons",
@@ -206,6 +207,12 @@ mod tests {
                 "says only bad_certificate; a signature with SHA-1",
             ),
             (&issued, AlertDescription::HandshakeFailure, 0, "SHA-1"),
+            (
+                &issued,
+                AlertDescription::UnsupportedCertificate,
+                0,
+                "SHA-1",
+            ),
         ] {
             let text = reason(alert, ours, now);
             assert!(text.contains(part), "{part:?} is not in {text}");
