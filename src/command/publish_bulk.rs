@@ -4,6 +4,7 @@ mod again;
 mod apart;
 mod batches;
 mod books;
+mod prepared;
 mod refused;
 mod results;
 mod sending;

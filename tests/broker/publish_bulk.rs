@@ -349,7 +349,8 @@ fn a_killed_run_goes_on_where_it_was() {
         std::thread::sleep(Duration::from_millis(pause));
         pause += 15;
         if runs % 2 == 0 {
-            running.signal(rustix::process::Signal::INT);
+            // Not INT, which is ignored in all that a script starts in the background.
+            running.signal(rustix::process::Signal::TERM);
         } else {
             running.signal(rustix::process::Signal::KILL);
         }

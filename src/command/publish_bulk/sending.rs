@@ -5,7 +5,6 @@
 )]
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -20,8 +19,6 @@ use super::settled::Settled;
 use super::source::{Batch, Item, Source};
 use crate::amqp::{Connection, Pipeline, Receipt};
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Publication, brokers_take};
-use crate::output;
 use crate::topology::ExchangeName;
 
 /// Bytes of bodies whose outcome is open, at most; one message may be larger.
@@ -52,7 +49,7 @@ pub(super) struct Rules<'s> {
 /// Messages under way.
 pub(super) struct Sending<'s, 'c> {
     pub(super) pipeline: Pipeline<'c>,
-    connection: &'c Connection,
+    pub(super) connection: &'c Connection,
     pub(super) rules: Rules<'s>,
     /// Each message whose outcome is open, in order.
     pub(super) open: VecDeque<Open>,
@@ -62,7 +59,7 @@ pub(super) struct Sending<'s, 'c> {
     pub(super) refused: Refused,
     pub(super) told_refused: bool,
     /// Exchanges that are there.
-    exchanges: BTreeSet<ExchangeName>,
+    pub(super) exchanges: BTreeSet<ExchangeName>,
     /// When the next one may be sent.
     pub(super) due: Instant,
     pub(super) books: Books<'s>,
@@ -306,54 +303,6 @@ impl<'s, 'c> Sending<'s, 'c> {
             let earliest = Instant::now().checked_sub(CATCH_UP).unwrap_or(self.due);
             self.due = self.due.max(earliest) + Duration::from_secs(1) / rate;
         }
-    }
-
-    /// The message as it is sent.
-    fn prepared(&mut self, message: &mut Arc<Publication>) -> Result<()> {
-        let copies_aside = self.rules.target.applied_to(message)?;
-        let us = &self.connection.endpoint().user;
-        let properties = &message.properties;
-        brokers_take(properties, self.connection.frame_bytes())?;
-        if let Some(user) = properties.user_id.as_ref().filter(|user| *user != us) {
-            if !self.rules.drop_user_id {
-                return Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    format!(
-                        "it has the user_id '{}', and brokers take none but that of who publishes, '{}'",
-                        output::one_line(user, 60),
-                        output::one_line(us, 60)
-                    ),
-                )
-                .hint("log in as that user, or give --drop-user-id to send such messages without it"));
-            }
-            Arc::make_mut(message).properties.user_id = None;
-            self.books.published.user_ids_dropped += 1;
-        }
-        self.books.published.copies_dropped += u64::from(copies_aside);
-        Ok(())
-    }
-
-    /// A message to an exchange that is not there would take the outcome of all
-    /// that are under way with it: the broker closes the channel.
-    async fn must_be_there(&mut self, exchange: &ExchangeName) -> Result<()> {
-        if exchange.is_empty() || self.exchanges.contains(exchange) {
-            return Ok(());
-        }
-        match self.connection.exchange_exists(exchange).await {
-            Ok(false) => {
-                return Err(Error::new(
-                    ErrorKind::NotFound,
-                    format!("exchange '{exchange}' does not exist"),
-                )
-                .hint("declare it first, or send elsewhere with -q QUEUE or -e EXCHANGE"));
-            }
-            Ok(true) => {}
-            // Who may publish need not be allowed to ask.
-            Err(error) if error.kind() == ErrorKind::AccessRefused => {}
-            Err(error) => return Err(error),
-        }
-        self.exchanges.insert(exchange.clone());
-        Ok(())
     }
 
     pub(super) fn settled(&mut self, told: Option<(u64, Receipt)>) {
