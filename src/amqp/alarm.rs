@@ -15,6 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use crate::error::{Error, ErrorKind};
+use crate::printable::one_line;
+
 /// What has been heard of the broker's alarms.
 #[derive(Clone, Debug, Default)]
 struct Heard {
@@ -223,6 +226,19 @@ async fn changed(heard: &mut watch::Receiver<Heard>) {
     if heard.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// The broker does not read from us, and has not for so long.
+pub(super) fn still_blocked(reason: &str, limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::TimedOut,
+        format!(
+            "the broker has blocked publishers for {}: {}",
+            humantime::format_duration(limit),
+            one_line(reason, 200)
+        ),
+    )
+    .hint("see `rabbitmqctl list_alarms`; make room, and publish again what is named, or wait longer with --blocked-timeout")
 }
 
 fn pin_events(

@@ -13,13 +13,12 @@ use lapin::{Channel, ConnectionProperties};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use crate::amqp::alarm::{AlarmWatch, Alarms};
+use crate::amqp::alarm::{AlarmWatch, Alarms, still_blocked};
 use crate::amqp::failure::{explain, refused_by_certificate};
 use crate::amqp::socket::{Greeting, Socket, as_lapin_stream, runtime};
 use crate::broker::BrokerFacts;
 use crate::endpoint::{Endpoint, Mechanism, Transport};
 use crate::error::{Error, ErrorKind, Result};
-use crate::printable::one_line;
 use crate::tls::{Handshake, Tls, Wanted};
 
 /// How long a polite goodbye may take before it is left.
@@ -249,20 +248,13 @@ impl Connection {
             let _behind = self.inner.create_channel().await?;
             self.inner.close(200, ShortString::from("bye")).await
         };
-        match timeout(CLOSE_LIMIT, closing).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "no goodbye: the connection is gone"),
-            Err(_) => tracing::debug!("the broker did not answer our goodbye"),
-        }
+        goodbye(closing).await;
     }
 
     /// The same when this is the only channel that ever was, and nothing is under
     /// way on it: a round trip less.
     pub async fn close_with(self, OpenChannel(channel): OpenChannel) {
-        let closing = self.inner.close(200, ShortString::from("bye"));
-        if !matches!(timeout(CLOSE_LIMIT, closing).await, Ok(Ok(()))) {
-            tracing::debug!("the broker did not answer our goodbye");
-        }
+        goodbye(self.inner.close(200, ShortString::from("bye"))).await;
         drop(channel);
     }
 
@@ -354,17 +346,12 @@ impl Connection {
     }
 }
 
-/// The broker does not read from us, and has not for so long.
-pub(super) fn still_blocked(reason: &str, limit: Duration) -> Error {
-    Error::new(
-        ErrorKind::TimedOut,
-        format!(
-            "the broker has blocked publishers for {}: {}",
-            humantime::format_duration(limit),
-            one_line(reason, 200)
-        ),
-    )
-    .hint("see `rabbitmqctl list_alarms`; make room, and publish again what is named, or wait longer with --blocked-timeout")
+async fn goodbye(closing: impl Future<Output = lapin::Result<()>>) {
+    match timeout(CLOSE_LIMIT, closing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "no goodbye: the connection is gone"),
+        Err(_) => tracing::debug!("the broker did not answer our goodbye"),
+    }
 }
 
 fn uri(endpoint: &Endpoint, frames: Frames) -> AMQPUri {

@@ -10,8 +10,8 @@ use lapin::options::BasicPublishOptions;
 use lapin::{Channel, Confirmation};
 
 use crate::amqp::Connection;
-use crate::amqp::alarm::Late;
-use crate::amqp::connect::{OpenChannel, still_blocked};
+use crate::amqp::alarm::{Late, still_blocked};
+use crate::amqp::connect::OpenChannel;
 use crate::amqp::convert::{properties, short};
 use crate::amqp::failure::explain;
 use crate::error::{Error, ErrorKind, Result};
